@@ -1,0 +1,86 @@
+# slsgd-mx: every target builds its own environment in $(VENV) the first time it is needed.
+#   make demo                         with the Python that is found
+#   make test PYTHON=python3.10       with another one (the environment is rebuilt for it)
+#   make test PYTEST_ARGS="-k server" with arguments for pytest
+
+VENV ?= .venv
+PYTHON ?=
+PYTEST_ARGS ?=
+
+STAMP := $(VENV)/.installed
+VERSION := import sys; print(".".join(map(str, sys.version_info[:3])))
+IN_RANGE := import sys; sys.exit(not (3, 8) <= sys.version_info[:2] < (3, 13))
+
+# The stamp holds "<this folder> <Python version>" of a finished installation. It no longer fits
+# when the folder was moved or copied, when the interpreter is gone, or when PYTHON= asks for
+# another version: then the environment is built afresh.
+FITS := $(shell test "$$(cat '$(STAMP)' 2>/dev/null)" = \
+  "$(CURDIR) $$('$(or $(PYTHON),$(VENV)/bin/python)' -c '$(VERSION)' 2>/dev/null)" && echo yes)
+ifneq ($(FITS),yes)
+.PHONY: $(STAMP)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## train with and without an attack on embedded data and draw the comparison
+	@$(VENV)/bin/slsgd-mx demo
+
+test: lint ## lint, check the format, run the tests (PYTEST_ARGS=... is passed on)
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+bench: $(STAMP) ## print the table of speed and memory
+	@$(VENV)/bin/python -m benchmarks
+
+lint: $(STAMP) ## check style and format, changing nothing
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+format: $(STAMP) ## sort imports, repair what can be repaired, format
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean: ## remove the environment and everything built; runs and figures stay
+	@test ! -e '$(VENV)' || test -e '$(VENV)/pyvenv.cfg' || \
+	  { echo "make: $(VENV) is not a virtual environment, so it is left alone." >&2; exit 1; }
+	rm -rf '$(VENV)' build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
+	find slsgd_mx tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A finished environment whose requirements changed is updated in place. Anything else (none yet,
+# an installation that was interrupted, another Python) is emptied first.
+$(STAMP): requirements.txt setup.py
+	@stop() { echo "make: $$*" >&2; exit 1; }; \
+	py='$(PYTHON)'; \
+	if [ -n "$$py" ]; then \
+	  "$$py" -c '' 2>/dev/null || stop "PYTHON=$$py does not run; slsgd-mx needs Python 3.8 to 3.12."; \
+	  "$$py" -c '$(IN_RANGE)' || stop "PYTHON=$$py is Python" \
+	    "$$("$$py" -c '$(VERSION)'), but slsgd-mx needs Python 3.8 to 3.12 (MXNet 1.9.1 runs on no other)."; \
+	else \
+	  for name in python3 python3.12 python3.11 python3.10 python3.9 python3.8; do \
+	    if "$$name" -c '$(IN_RANGE)' 2>/dev/null; then py=$$name; break; fi; \
+	  done; \
+	  [ -n "$$py" ] || stop "no Python 3.8 to 3.12 found on PATH: install one," \
+	    "or name it with PYTHON=/path/to/python3."; \
+	fi; \
+	version=$$("$$py" -c '$(VERSION)'); \
+	"$$py" -c 'import venv, ensurepip' 2>/dev/null || stop "Python $$version cannot make virtual" \
+	  "environments: install its venv module (Debian and Ubuntu: apt install python$${version%.*}-venv)."; \
+	if [ '$(FITS)' = yes ]; then \
+	  echo "updating $(VENV) with Python $$version"; \
+	else \
+	  if [ -n "$$(ls -A '$(VENV)' 2>/dev/null)" ] && [ ! -e '$(VENV)/pyvenv.cfg' ]; then \
+	    stop "$(VENV) exists and is not a virtual environment: remove it or choose another VENV=."; \
+	  fi; \
+	  echo "building $(VENV) with Python $$version (about a minute, ~650 MB)"; \
+	  "$$py" -m venv --clear '$(VENV)' || stop "Python $$version could not make $(VENV)."; \
+	fi; \
+	rm -f '$@'; \
+	pip="$(VENV)/bin/python -m pip --disable-pip-version-check install -q"; \
+	{ $$pip 'pip>=23.1' && $$pip -e '.[dev]'; } || \
+	  stop "installing into $(VENV) failed, for the reason pip gives above; it needs a network" \
+	    "connection, a C compiler with the Python headers (for GluonNLP), and Linux or an Intel Mac" \
+	    "(for MXNet 1.9.1). Run make again when that is in place."; \
+	echo "$(CURDIR) $$version" > '$@'

@@ -1,0 +1,76 @@
+"""Install slsgd-mx: ``pip install .``, or ``make demo`` to have an environment built for you."""
+
+import os
+import re
+import sys
+
+PYTHON_REQUIRES = ">=3.8,<3.13"
+
+# This check must run on any Python, so no newer syntax up to here. Under pip it stays silent:
+# pip reads python_requires and refuses in a sentence of its own.
+if not (3, 8) <= sys.version_info[:2] < (3, 13) and "setuptools.build_meta" not in sys.modules:
+    sys.exit(
+        "slsgd-mx needs Python 3.8 to 3.12 (MXNet 1.9.1 runs on no other), and this is Python "
+        + ".".join(map(str, sys.version_info[:3]))
+        + "."
+    )
+
+from setuptools import find_packages, setup  # noqa: E402  (after the check on purpose)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def read(*parts):
+    """Return the text of a file of this repository."""
+    with open(os.path.join(HERE, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def read_version():
+    """Return ``__version__`` of the package without importing it."""
+    return re.search(r'^__version__ = "([^"]+)"', read("slsgd_mx", "__init__.py"), re.M).group(1)
+
+
+def read_requirements():
+    """Return the lines of requirements.txt that are neither blank nor comments."""
+    lines = (line.strip() for line in read("requirements.txt").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+setup(
+    name="slsgd-mx",
+    version=read_version(),
+    description="SLSGD: secure and efficient distributed on-device machine learning, on MXNet",
+    long_description=read("README.md") if os.path.exists(os.path.join(HERE, "README.md")) else "",
+    long_description_content_type="text/markdown",
+    author="The slsgd-mx developers",
+    license="Apache-2.0",
+    license_files=["LICENSE"],
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.8",
+        "Programming Language :: Python :: 3.9",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+    packages=find_packages(include=["slsgd_mx", "slsgd_mx.*"]),
+    include_package_data=True,
+    zip_safe=False,
+    python_requires=PYTHON_REQUIRES,
+    install_requires=read_requirements(),
+    extras_require={
+        "dev": [
+            "hypothesis>=6.100",
+            "pytest>=8.0",
+            "pytest-xdist>=3.5",
+            # One minor series, because a new one may format differently.
+            "ruff==0.17.*",
+        ],
+    },
+    entry_points={"console_scripts": ["slsgd-mx = slsgd_mx.cli:main"]},
+)

@@ -1,0 +1,30 @@
+"""SLSGD: secure and efficient distributed on-device machine learning, on MXNet and Gluon.
+
+The public API is what ``__all__`` names; it is imported on first use, so that importing the
+package costs nothing.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Cifar": "config",
+    "ModelServer": "server",
+    "RunConfig": "config",
+    "preset": "presets",
+    "train": "trainer",
+    "trimmed_mean": "aggregation",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

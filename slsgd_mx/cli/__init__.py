@@ -1,0 +1,74 @@
+"""The command line: parse, call, print.  Heavy imports sit inside the commands."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+from typing import List, Optional
+
+import click
+
+from .. import __version__
+from ..errors import SlsgdError
+
+# command -> the module of this package that holds it, under the same name with "_"
+COMMANDS = {
+    "cifar": "training",
+    "demo": "demo",
+    "partition": "partition",
+    "data": "data",
+}
+
+
+class Failure(click.ClickException):
+    """An error for the user: one paragraph, no traceback, an exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+    def show(self, file=None) -> None:
+        click.echo(f"slsgd-mx: {self.message}", file=file or sys.stderr)
+
+
+class Commands(click.Group):
+    """Imports a command when it is asked for; turns our errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> List[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> Optional[click.Command]:
+        if name not in COMMANDS:
+            return None
+        module = import_module(f".{COMMANDS[name]}", __name__)
+        return getattr(module, name.replace("-", "_"))
+
+    def invoke(self, ctx: click.Context):
+        signal.signal(signal.SIGTERM, _interrupt)  # what schedulers send: save, as for Ctrl-C
+        try:
+            return super().invoke(ctx)
+        except SlsgdError as error:
+            raise Failure(str(error), error.exit_code) from error
+        except KeyboardInterrupt as stop:
+            again = "slsgd-mx " + click.unstyle(" ".join(sys.argv[1:]))
+            code = 143 if stop.args == (signal.SIGTERM,) else 130
+            raise Failure(f"interrupted; this resumes where it stopped:\n  {again}", code) from stop
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
+    epilog="Start with slsgd-mx demo. The paper's run: slsgd-mx cifar --balanced --alpha 0.8 --b 2",
+)
+@click.version_option(__version__, prog_name="slsgd-mx")
+def main() -> None:
+    """SLSGD: secure and efficient distributed on-device machine learning (Xie, Koyejo, Gupta,
+    ECML-PKDD 2019) on MXNet and Gluon.
+
+    Every command explains itself: slsgd-mx COMMAND --help.
+    """

@@ -1,0 +1,48 @@
+"""Draw who has which data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+import click
+
+from .options import DATA_DIR, DEVICES, PRESET, SEED, given, with_options
+from .training import IMAGES, image_options
+
+
+@click.command()
+@with_options([PRESET], IMAGES, [DEVICES, SEED, DATA_DIR])
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("partition.png"),
+    show_default=True,
+    help="Picture to write, .png or .svg.",
+)
+def partition(preset: str, data_dir: Optional[Path], out: Path, **options: Any) -> None:
+    """Draw the partition: devices x labels, with sizes and distinct labels.
+
+    \b
+    slsgd-mx partition --unbalanced                       CIFAR-10
+    slsgd-mx partition --unbalanced --data synthetic      without any data
+    """
+    from ..data import load_images
+    from ..partition import label_counts
+    from ..partition import partition as deal
+    from ..plot import draw_partition
+    from ..presets import preset as make_config
+    from ..randomness import stream
+
+    config = make_config("cifar", preset, **given(**image_options(**options)))
+    sizes = config.task
+    labels = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images).train_y
+    parts = deal(sizes.partition, labels, config.n, stream(config.seed, "partition"))
+    counts = label_counts(parts, labels, classes=10)
+    title = f"{sizes.partition.capitalize()} partition of {sizes.data}, n={config.n}"
+    draw_partition(counts, out, title)
+    lengths, distinct = counts.sum(axis=1), (counts > 0).sum(axis=1)
+    click.echo(
+        f"{config.n} devices of {lengths.min()} to {lengths.max()} images, "
+        f"{distinct.min()} to {distinct.max()} labels a device: {out}"
+    )

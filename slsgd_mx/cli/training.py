@@ -1,0 +1,82 @@
+"""Commands that train: one a workload, all on the same trainer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+import click
+
+from .options import ALGORITHM, FAULTS, PRESET, RUNNING, given, option, with_options
+
+IMAGES = [
+    option(
+        "--balanced/--unbalanced",
+        help="Devices of equal size with all labels, or of sizes 104...896 with at most 5 labels.",
+    ),
+    option(
+        "--data",
+        type=click.Choice(["cifar10", "synthetic"]),
+        help="CIFAR-10, or an embedded, drawn stand-in of the same shape.",
+    ),
+    option("--train-images", type=int, help="Training images used. Paper: 50,000."),
+]
+NETWORK = [
+    option("--test-images", type=int, help="Test images used. Paper: 10,000."),
+    option("--loss-images", type=int, help="Training images the training loss is measured on."),
+    option("--width", type=int, help="Channels of the first convolution. Paper: 64."),
+]
+
+
+@click.command(
+    epilog="FedAvg is alpha=1, b=0 (the defaults); local SGD is that with one number for "
+    "--local-steps; the paper's attack is --q 2 (label flip)."
+)
+@with_options([PRESET], IMAGES, NETWORK, ALGORITHM, FAULTS, RUNNING)
+def cifar(preset: str, **options: Any) -> None:
+    """Train the paper's CNN on CIFAR-10 (Figures 1 to 10).
+
+    \b
+    The paper's run:        slsgd-mx cifar --balanced --alpha 0.8 --b 2
+    Under attack:           slsgd-mx cifar --q 2 --b 2
+    In a minute, no data:   slsgd-mx cifar --preset smoke --q 2 --b 2
+
+    Rerunning a command resumes it, or says that it is done.
+    """
+    run_training("cifar", preset, **image_options(**options))
+
+
+def image_options(balanced: Optional[bool], train_images: Optional[int], **options: Any) -> dict:
+    """Options of image data by the names of the configuration."""
+    if balanced is not None:
+        options["partition"] = "balanced" if balanced else "unbalanced"
+    if train_images is not None and options.get("loss_images") is None:
+        options["loss_images"] = train_images
+    return {**options, "train_images": train_images}
+
+
+def run_training(
+    task: str,
+    preset: str,
+    repeats: int,
+    out: Optional[Path],
+    data_dir: Optional[Path],
+    threads: Optional[int],
+    **changes: Any,
+) -> None:
+    """Build the configuration, say what is odd about it, train, show the result."""
+    from ..presets import preset as make_config
+    from ..threads import set_threads, thread_count
+
+    set_threads(threads or thread_count())
+    asked = given(**changes)
+    config = make_config(task, preset, **asked)
+    warnings = config.warnings()
+    if config.q == 0 and {"attack", "attacker_start", "attack_scale"} & set(asked):
+        warnings.append("an attack with q=0 poisons nobody: give --q as well")
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+    from .running import run_repeats
+
+    run_repeats(config, repeats, out, data_dir)

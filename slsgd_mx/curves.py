@@ -1,0 +1,77 @@
+"""Rows of metrics.csv -> curves; no MXNet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List, Sequence
+
+import numpy as np
+
+from .config import RunConfig
+from .plot import Curve, Panel, draw
+from .store import Row
+
+TITLES = {
+    "train_loss": ("Cross entropy on training set", "Cross entropy"),
+    "test_loss": ("Cross entropy on testing set", "Cross entropy"),
+    "test_accuracy": ("Top-1 accuracy on testing set", "Accuracy"),
+}
+
+
+def column(rows: Sequence[Row], name: str) -> np.ndarray:
+    """One column of the metrics as numbers."""
+    return np.array([float(row[name]) for row in rows])
+
+
+def curve(label: str, runs: Sequence[Sequence[Row]], metric: str) -> Curve:
+    """A metric over epochs of one or several repeats of a run."""
+    return Curve(label, column(runs[0], "epoch"), np.stack([column(r, metric) for r in runs]))
+
+
+def mean_rows(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
+    """The metrics averaged over repeats, row by row."""
+    rows = []
+    for repeats in zip(*runs):
+        mean = {
+            m: repr(float(np.mean([float(r[m]) for r in repeats]))) for m in config.task.metrics
+        }
+        rows.append({"epoch": repeats[0]["epoch"], **mean})
+    return rows
+
+
+def legend(config: RunConfig) -> str:
+    """The paper's wording: ``SLSGD, gamma=0.1, alpha=0.8, b=2``.
+
+    >>> legend(RunConfig(alpha=0.8, b=2))
+    'SLSGD, $\\\\gamma=0.1$, $\\\\alpha=0.8$, $b=2$'
+    """
+    rule = f"$b={config.b}$" if config.rule == "trimmed-mean" else config.rule
+    return rf"SLSGD, $\gamma={config.gamma:g}$, $\alpha={config.alpha:g}$, {rule}"
+
+
+def metric_panels(config: RunConfig, lines: Sequence) -> List[Panel]:
+    """A panel a metric; ``lines`` are (label, runs) pairs."""
+    decays = config.alpha_schedule == "step" and config.alpha_decay_epoch < config.epochs
+    panels = []
+    for metric in reversed(config.task.metrics):
+        title, unit = TITLES[metric]
+        curves = [curve(label, runs, metric) for label, runs in lines]
+        panels.append(
+            Panel(title, unit, curves, decay_epoch=config.alpha_decay_epoch if decays else None)
+        )
+    return panels
+
+
+def data_note(config: RunConfig) -> str:
+    """Names the data under a picture; a stand-in is called one."""
+    sizes = config.task
+    if sizes.data == "synthetic":
+        return "Synthetic data: an embedded, drawn stand-in."
+    return f"Data: {sizes.data}."
+
+
+def draw_runs(config: RunConfig, runs: Sequence[Sequence[Row]], path: Path) -> None:
+    """The curves of one run, or of its repeats, in the run folder."""
+    attack = f", {config.attack}, q={config.q}" if config.q else ", no attack"
+    title = f"{config.task.data} ({config.task.partition}){attack}"
+    draw(metric_panels(config, [(legend(config), runs)]), path, title, data_note(config))

@@ -1,0 +1,25 @@
+"""Errors a user can act on: each message names the value and the legal range or the way on."""
+
+
+class SlsgdError(Exception):
+    """Base of every error this package raises on purpose; printed without a traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(SlsgdError, ValueError):
+    """A wrong call: a value out of range, or a combination that cannot hold."""
+
+    exit_code = 2
+
+
+class DataError(SlsgdError):
+    """Data that is missing, truncated or not what it claims to be."""
+
+
+class RunError(SlsgdError):
+    """A run that cannot go on: a folder of another run, a corrupt checkpoint, a full disk."""
+
+
+class DivergedError(RunError):
+    """The global model stopped being finite."""

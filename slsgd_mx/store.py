@@ -1,0 +1,225 @@
+"""Run folders: what a run is, how far it got, what it measured; safe against kill -9.
+
+    config.json     what determines the numbers
+    manifest.json   with what they were made: versions, CPU, threads, data hash, revision
+    metrics.csv     a row an evaluation, flushed; the last two columns are times
+    checkpoint/     the two newest, epoch-<t>.<digest>.params
+    model.params    the final model
+    DONE            the last row, once the run is finished
+    DIVERGED        instead of it, if the model stopped being finite
+
+Everything but the rows of metrics.csv is written beside and renamed.  Rows newer than the
+checkpoint a run resumes from are cut off and computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .config import RunConfig
+from .errors import ConfigError, DivergedError, RunError
+from .files import (
+    Values,
+    digest,
+    disk_errors,
+    load_arrays,
+    save_arrays,
+    sync_folder,
+    write_atomically,
+)
+
+KEPT_CHECKPOINTS = 2
+PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
+TIME_COLUMNS = ("seconds", "units_per_second")
+
+Row = Dict[str, str]
+
+
+class RunStore:
+    """One run folder, held by one process at a time.
+
+    Use it as a context manager: entering creates the folder or checks that it belongs to the
+    configuration, and takes its lock.
+    """
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        self.folder, self.config = Path(folder), config
+        self.columns = ("epoch", "alpha", *config.task.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
+        self._lock: Optional[io.TextIOBase] = None
+
+    def __enter__(self) -> RunStore:
+        with disk_errors(self.folder):
+            check_folder(self.folder, self.config)
+            (self.folder / "checkpoint").mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.folder / ".lock", "w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._lock.close()
+                raise RunError(f"{self.folder} is in use by another process") from None
+            if not (self.folder / "config.json").exists():
+                write_atomically(self.folder / "config.json", self.config.to_json().encode())
+            for leftover in self.folder.rglob("*.tmp"):
+                leftover.unlink()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def finished(self) -> bool:
+        """Whether the run is done; an error if the folder is another's, or the run diverged."""
+        with disk_errors(self.folder):
+            check_folder(self.folder, self.config)
+            if (self.folder / "DIVERGED").exists():
+                raise DivergedError((self.folder / "DIVERGED").read_text())
+            return (self.folder / "DONE").exists()
+
+    def rows(self) -> List[Row]:
+        """The complete rows of metrics.csv."""
+        return read_metrics(self.folder)
+
+    def resume(self) -> Tuple[int, Optional[Values], Dict[str, Any]]:
+        """Epoch, model and pending notes of the newest sound checkpoint; (0, None, {}) if none."""
+        epoch, values, notes = load_newest(self.folder / "checkpoint")
+        rows = [row for row in self.rows() if int(row["epoch"]) <= epoch]
+        with disk_errors(self.folder):
+            write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
+        return epoch, values, notes
+
+    def append(self, row: Dict[str, Any]) -> None:
+        """Add a row to metrics.csv and make sure that it is on disk."""
+        line = ",".join(_cell(row[column]) for column in self.columns) + "\n"
+        with disk_errors(self.folder), open(self.folder / "metrics.csv", "a") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def save_checkpoint(self, epoch: int, values: Values, notes: Dict[str, Any]) -> None:
+        """Keep the model after ``epoch``; a crash in here leaves the older checkpoints."""
+        folder = self.folder / "checkpoint"
+        with disk_errors(self.folder):
+            save_checkpoint(folder, epoch, values, notes)
+            for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
+                old.unlink()
+
+    def write_manifest(self, manifest: Dict[str, Any]) -> None:
+        """Note with what a session computes; sessions before it are kept."""
+        path = self.folder / "manifest.json"
+        sessions: List[Any] = []
+        if path.exists():
+            with contextlib.suppress(ValueError, KeyError):
+                sessions = json.loads(path.read_text())["sessions"]
+        text = json.dumps({"sessions": [*sessions, manifest]}, indent=1)
+        with disk_errors(self.folder):
+            write_atomically(path, text.encode())
+
+    def sessions(self) -> List[Dict[str, Any]]:
+        """With what earlier sessions of this run computed."""
+        path = self.folder / "manifest.json"
+        return json.loads(path.read_text())["sessions"] if path.exists() else []
+
+    def mark_diverged(self, epoch: int) -> None:
+        """Note that the model stopped being finite, so that a rerun says so at once; raise it."""
+        text = f"the model stopped being finite in epoch {epoch}; the rows up to there are in "
+        text += f"{self.folder / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+        with disk_errors(self.folder):
+            write_atomically(self.folder / "DIVERGED", text.encode())
+        raise DivergedError(text)
+
+    def finish(self, values: Values) -> None:
+        """Write the final model and mark the run as done; its checkpoints are needed no more."""
+        with disk_errors(self.folder):
+            save_arrays(self.folder / "model.params", values)
+            write_atomically(self.folder / "DONE", (json.dumps(self.rows()[-1]) + "\n").encode())
+            for old in list_checkpoints(self.folder / "checkpoint"):
+                old.unlink()
+
+
+def check_folder(folder: Path, config: RunConfig) -> None:
+    """Raise a RunError if the folder holds another run, or something else altogether."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file: choose another folder with --out")
+    path = folder / "config.json"
+    if not path.exists():
+        ours = {".lock", "checkpoint", "config.json.tmp"}  # a run killed while it was being made
+        if folder.is_dir() and {p.name for p in folder.iterdir()} - ours:
+            raise RunError(f"{folder} is not empty and not a run: choose another with --out")
+        return
+    if path.read_text() == config.to_json():
+        return
+    try:
+        theirs = RunConfig.from_json(path.read_text()).to_dict()
+    except ConfigError as error:
+        raise RunError(f"{path} cannot be read ({error}): choose another folder") from error
+    ours = config.to_dict()
+    differ = [f"{x}={theirs[x]} there, {ours[x]} here" for x in ours if theirs[x] != ours[x]]
+    raise RunError(
+        f"{folder} holds another run ({'; '.join(differ)}): choose another folder with --out"
+    )
+
+
+def read_metrics(folder: Path) -> List[Row]:
+    """Rows of a run's metrics.csv; a last line cut short by a crash is left out."""
+    path = Path(folder) / "metrics.csv"
+    if not path.exists():
+        return []
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    return list(csv.DictReader(io.StringIO(whole)))
+
+
+def _cell(value: Any) -> str:
+    text = repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+    if any(mark in text for mark in ',"\n'):
+        raise AssertionError(f"a cell of metrics.csv may not hold {text!r}")
+    return text
+
+
+def _to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
+    lines = [",".join(columns)] + [",".join(row[c] for c in columns) for row in rows]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def list_checkpoints(folder: Path) -> List[Path]:
+    """Checkpoints of a folder, the newest first."""
+    return sorted(folder.glob("epoch-*.params"), reverse=True)
+
+
+def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, Any]) -> Path:
+    """Write one checkpoint; the digest in its name tells a sound file from a broken one."""
+    text = json.dumps({"epoch": epoch, **notes}, sort_keys=True).encode()
+    beside = folder / "writing.tmp"
+    save_arrays(beside, {**values, "notes": np.frombuffer(text, np.uint8)})
+    path = folder / f"epoch-{epoch:06d}.{digest(beside)}.params"
+    os.replace(beside, path)
+    sync_folder(folder)
+    return path
+
+
+def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
+    """The newest checkpoint that is sound; a RunError if there are some but none is sound."""
+    from tqdm import tqdm
+
+    paths = list_checkpoints(folder)
+    for path in paths:
+        if path.name.split(".")[1] == digest(path):
+            values = load_arrays(path)
+            notes = json.loads(values.pop("notes").tobytes())
+            return notes.pop("epoch"), values, notes
+        tqdm.write(f"warning: {path} is corrupt, trying the one before it")
+    if paths:
+        raise RunError(
+            f"no checkpoint in {folder} is sound: remove the folder {folder.parent} "
+            "to start the run again from epoch 1"
+        )
+    return 0, None, {}

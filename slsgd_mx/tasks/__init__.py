@@ -1,0 +1,70 @@
+"""Tasks: all that differs between one workload and another.
+
+To add one: a frozen dataclass of its sizes in ``slsgd_mx.config`` (``TASKS``), a module here with
+a ``Task``, a line in ``build_task``.  The trainer, the server, the attacks and the run store know
+nothing but the interface below.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable, Dict, Optional
+
+import numpy as np
+
+from .._mxnet import mx
+from ..config import RunConfig
+
+Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> what it trains on instead
+
+
+class Task:
+    """One workload: a model that is one worker's copy, devices with data, metrics.
+
+    Attributes
+    ----------
+    values : dict of str to NDArray
+        The live parameters of the one worker there is; pulling writes into them.
+    averaged : dict of str to bool
+        Whether the moving average applies to a parameter.
+    classes : int
+        Number of labels, for attacks on them.
+    data_digest : str
+        SHA-256 of the data in use.
+    """
+
+    values: Dict[str, mx.nd.NDArray]
+    averaged: Dict[str, bool]
+    classes: int
+    data_digest: str
+
+    def initialize(self, seed: int) -> None:
+        """Set ``values`` to x_0 before any training (line 2)."""
+        raise NotImplementedError
+
+    def start_afresh(self, seed: int) -> None:
+        """Set ``values`` to what a poisoned worker that forgets the pulled model starts from."""
+        raise NotImplementedError
+
+    def steps_per_pass(self, device: int) -> int:
+        """Local iterations in one full pass of a device's data."""
+        raise NotImplementedError
+
+    def train(
+        self, device: int, steps: int, gamma: float, seed: int, poison: Optional[Poison] = None
+    ) -> int:
+        """Run local SGD from ``values`` (lines 8-11); return how many units were seen."""
+        raise NotImplementedError
+
+    def evaluate(self) -> Dict[str, float]:
+        """The metrics named in the task's configuration, for the model in ``values``."""
+        raise NotImplementedError
+
+
+def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
+    """The task of a configuration, its data loaded and its network built."""
+    if config.task.kind == "cifar":
+        from .cifar import CifarTask
+
+        return CifarTask(config, data_dir)
+    raise AssertionError(f"task {config.task.kind!r} is in config.TASKS but not here")

@@ -1,0 +1,121 @@
+"""The paper's CNN on images, real or synthetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional
+
+import numpy as np
+
+from .._mxnet import mx
+from ..config import RunConfig
+from ..data import load_images
+from ..models import cnn
+from ..partition import partition
+from ..randomness import stream
+from . import Poison
+from .gluon import GluonTask
+
+EVAL_BATCH = 250
+
+
+class CifarTask(GluonTask):
+    """Images dealt out to n devices, the 4-convolution network, accuracy and cross entropy."""
+
+    classes = 10
+
+    def __init__(self, config: RunConfig, data_dir: Optional[Path] = None) -> None:
+        sizes = config.task
+        self.data = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
+        self.data_digest = self.data.digest
+        self.batch_size = config.batch_size
+        rng = stream(config.seed, "partition")
+        self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
+        self.loss_rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
+        net = cnn(self.classes, sizes.width)
+        super().__init__(net, _Objective(net), sample=mx.nd.zeros((1, 3, 24, 24)))
+        self.scorer = _Scorer(net)
+        self.scorer.hybridize(static_alloc=True, static_shape=True)
+
+    def steps_per_pass(self, device: int) -> int:
+        return -(-len(self.devices[device]) // self.batch_size)
+
+    def batches(
+        self, device: int, rng: np.random.Generator, poison: Optional[Poison]
+    ) -> Iterator[List[mx.nd.NDArray]]:
+        """Minibatches of one device without end; a new shuffle for every pass."""
+        rows = self.devices[device]
+        labels = self.data.train_y[rows]
+        if poison is not None:
+            labels = poison(labels)
+        while True:
+            for batch in shuffled_batches(len(rows), self.batch_size, rng):
+                images = mx.nd.array(self.data.train_x[rows[batch]], dtype=np.float32)
+                yield [images, mx.nd.array(labels[batch], dtype=np.float32)]
+
+    def evaluate(self) -> Dict[str, float]:
+        train_loss, _ = self._score(self.data.train_x, self.data.train_y, self.loss_rows)
+        test_loss, accuracy = self._score(self.data.test_x, self.data.test_y)
+        return {"train_loss": train_loss, "test_loss": test_loss, "test_accuracy": accuracy}
+
+    def _score(self, x: np.ndarray, y: np.ndarray, rows: Optional[np.ndarray] = None) -> tuple:
+        """Mean cross entropy and accuracy over (the given rows of) a set of images."""
+        count = len(y) if rows is None else len(rows)
+        size = min(EVAL_BATCH, count)
+        losses, hits = [], []
+        for start in range(0, count, size):
+            start = min(start, count - size)  # every batch has one shape; the overlap is cut below
+            part = slice(start, start + size) if rows is None else rows[start : start + size]
+            loss, hit = self.scorer(
+                mx.nd.array(x[part], dtype=np.float32), mx.nd.array(y[part], dtype=np.float32)
+            )
+            losses.append(loss)
+            hits.append(hit)
+        tail = count - size * (len(losses) - 1)  # rows of the last batch that are new
+
+        def mean(parts: list) -> float:
+            values = [part.asnumpy() for part in parts]
+            values[-1] = values[-1][size - tail :]
+            return float(np.concatenate(values).mean(dtype=np.float64))
+
+        return mean(losses), mean(hits)
+
+
+class _Objective(mx.gluon.HybridBlock):
+    """Images and labels -> cross entropy of each image, one graph."""
+
+    def __init__(self, net: mx.gluon.HybridBlock) -> None:
+        super().__init__()
+        self.net = net
+        self.loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+
+    def hybrid_forward(self, F, images, labels):
+        return self.loss(self.net(images), labels)
+
+
+class _Scorer(_Objective):
+    """Images and labels -> cross entropy of each image, and whether it is classified right."""
+
+    def hybrid_forward(self, F, images, labels):
+        scores = self.net(images)
+        return self.loss(scores, labels), F.argmax(scores, axis=1) == labels
+
+
+def evenly_spaced(total: int, count: int) -> Optional[np.ndarray]:
+    """``count`` of ``total`` indices at even distance; None for all of them.
+
+    >>> evenly_spaced(10, 4)
+    array([0, 2, 5, 7])
+    """
+    return None if count == total else np.arange(count) * total // count
+
+
+def shuffled_batches(size: int, batch: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """One pass over ``size`` rows in random order; the last batch wraps round to stay whole.
+
+    >>> [len(part) for part in shuffled_batches(7, 3, np.random.default_rng(0))]
+    [3, 3, 3]
+    """
+    order = rng.permutation(size)
+    for start in range(0, size, batch):
+        yield np.take(order, np.arange(start, start + batch), mode="wrap")
