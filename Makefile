@@ -54,7 +54,9 @@ clean: ## remove the environment and everything built; runs and figures stay
 $(STAMP): requirements.txt setup.py
 	@stop() { echo "make: $$*" >&2; exit 1; }; \
 	py='$(PYTHON)'; \
-	if [ -n "$$py" ]; then \
+	if [ '$(FITS)' = yes ]; then \
+	  py='$(VENV)/bin/python'; \
+	elif [ -n "$$py" ]; then \
 	  "$$py" -c '' 2>/dev/null || stop "PYTHON=$$py does not run; slsgd-mx needs Python 3.8 to 3.12."; \
 	  "$$py" -c '$(IN_RANGE)' || stop "PYTHON=$$py is Python" \
 	    "$$("$$py" -c '$(VERSION)'), but slsgd-mx needs Python 3.8 to 3.12 (MXNet 1.9.1 runs on no other)."; \
@@ -74,11 +76,11 @@ $(STAMP): requirements.txt setup.py
 	  if [ -n "$$(ls -A '$(VENV)' 2>/dev/null)" ] && [ ! -e '$(VENV)/pyvenv.cfg' ]; then \
 	    stop "$(VENV) exists and is not a virtual environment: remove it or choose another VENV=."; \
 	  fi; \
-	  echo "building $(VENV) with Python $$version (about a minute, ~650 MB)"; \
+	  echo "building $(VENV) with Python $$version (about a minute, ~500 MB)"; \
 	  "$$py" -m venv --clear '$(VENV)' || stop "Python $$version could not make $(VENV)."; \
 	fi; \
 	rm -f '$@'; \
-	pip="$(VENV)/bin/python -m pip --disable-pip-version-check install -q"; \
+	pip="$(VENV)/bin/python -m pip --disable-pip-version-check install -qq"; \
 	{ $$pip 'pip>=23.1' && $$pip -e '.[dev]'; } || \
 	  stop "installing into $(VENV) failed, for the reason pip gives above; it needs a network" \
 	    "connection, a C compiler with the Python headers (for GluonNLP), and Linux or an Intel Mac" \

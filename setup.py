@@ -6,9 +6,11 @@ import sys
 
 PYTHON_REQUIRES = ">=3.8,<3.13"
 
-# This check must run on any Python, so no newer syntax up to here. Under pip it stays silent:
-# pip reads python_requires and refuses in a sentence of its own.
-if not (3, 8) <= sys.version_info[:2] < (3, 13) and "setuptools.build_meta" not in sys.modules:
+# The check must run on any Python, so no newer syntax up to here. On a newer one pip is left to
+# refuse in a sentence of its own, which it builds from python_requires.
+TOO_OLD = sys.version_info[:2] < (3, 8)
+TOO_NEW = sys.version_info[:2] >= (3, 13)
+if TOO_OLD or (TOO_NEW and "setuptools.build_meta" not in sys.modules):
     sys.exit(
         "slsgd-mx needs Python 3.8 to 3.12 (MXNet 1.9.1 runs on no other), and this is Python "
         + ".".join(map(str, sys.version_info[:3]))

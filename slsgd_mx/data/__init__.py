@@ -1,6 +1,7 @@
-"""Image data: CIFAR-10 in any official form, a drawn stand-in, and the download of both sets.
+"""Images and text: CIFAR-10 and WikiText-2 in any official form, stand-ins for both, the download.
 
-Importing this package is cheap: NumPy only, the download library is imported where it is used.
+Importing this package is cheap: NumPy only. The download library and GluonNLP are imported where
+they are used.
 """
 
 from pathlib import Path
@@ -10,14 +11,22 @@ from slsgd_mx.data.cifar10 import load_cifar10
 from slsgd_mx.data.fetch import data_home, fetch, verify, where
 from slsgd_mx.data.images import ImageData
 from slsgd_mx.data.synthetic import synthetic_images
+from slsgd_mx.data.synthetic_text import synthetic_text
+from slsgd_mx.data.text import TextData, batchify_text, deal_text
+from slsgd_mx.data.wikitext2 import load_wikitext2
 
 __all__ = [
     "ImageData",
+    "TextData",
+    "batchify_text",
     "data_home",
+    "deal_text",
     "fetch",
     "load_cifar10",
     "load_images",
+    "load_wikitext2",
     "synthetic_images",
+    "synthetic_text",
     "verify",
     "where",
 ]

@@ -28,8 +28,9 @@ class GluonTask(Task):
         net.initialize(mx.init.Xavier())
         net(sample)
         objective.hybridize(static_alloc=True, static_shape=True)
-        prefix = len(net.prefix)
-        parameters = {p.name[prefix:]: p for p in net.collect_params().values()}
+        parameters = net._collect_params_with_prefix()  # named by place: "0.weight", "1.gamma"
+        if {id(p) for p in parameters.values()} != {id(p) for p in net.collect_params().values()}:
+            raise AssertionError("every parameter of the network needs a name of its own")
         self.parameters = parameters
         self.values = {name: p.data() for name, p in parameters.items()}
         self.averaged = {name: p.grad_req != "null" for name, p in parameters.items()}

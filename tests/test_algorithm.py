@@ -1,0 +1,305 @@
+"""Algorithm 1 on a real, tiny task: every feature does something, and exactly what it says."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from slsgd_mx import algorithm
+from slsgd_mx._mxnet import mx
+from slsgd_mx.algorithm import initialize, run_epoch, select_devices, select_poisoned
+from slsgd_mx.attacks import ATTACKS
+from slsgd_mx.randomness import integer_seed, stream
+from slsgd_mx.server import ModelServer
+
+
+class SpyServer(ModelServer):
+    """Remembers what was pushed in the epoch, by slot and key."""
+
+    def push(self, key, value, slot):
+        self.__dict__.setdefault("pushed", {}).setdefault(slot, {})[key] = value.asnumpy()
+        super().push(key, value, slot)
+
+
+def serve(config, task, values=None):
+    server = SpyServer(config.k, config.b, config.rule, config.nonfinite)
+    if values is None:
+        initialize(config, task, server)
+    else:
+        for key, value in values.items():
+            server.init(key, mx.nd.array(value), averaged=task.averaged[key])
+    return server
+
+
+def run(config, task):
+    """Models after every epoch, x_0 first, as bytes."""
+    server = serve(config, task)
+    models = [as_bytes(server.values())]
+    for t in range(1, config.epochs + 1):
+        run_epoch(t, config, task, server)
+        models.append(as_bytes(server.values()))
+    return models
+
+
+def as_bytes(values):
+    return b"".join(values[key].tobytes() for key in sorted(values))
+
+
+def one_epoch(config, task, x, t):
+    """Run epoch t from x; return what each slot pushed and the next x."""
+    server = serve(config, task, x)
+    run_epoch(t, config, task, server)
+    return server.pushed, server.values()
+
+
+def statistics(key):
+    return "running" in key  # of batch normalisation: the optimiser does not own them
+
+
+@pytest.fixture(scope="module")
+def task(tiny, tiny_task):
+    return tiny_task(tiny())
+
+
+@pytest.fixture(scope="module")
+def x0(tiny, task):
+    return serve(tiny(), task).values()
+
+
+def test_the_server_is_given_every_parameter_of_the_network(task, x0):
+    everything = task.net.collect_params().values()
+    assert len(x0) == len(everything) == 28
+    assert sum(value.size for value in x0.values()) == sum(p.data().size for p in everything)
+    assert {key for key in x0 if not task.averaged[key]} == set(filter(statistics, x0))
+
+
+# ---- no feature is silently a no-op --------------------------------------------------------
+
+
+def test_label_flip_is_not_a_no_op(tiny, task, monkeypatch):
+    honest = run(tiny(), task)
+    attacked = tiny(q=2, attack="label-flip", attacker_start="pulled")
+    assert run(attacked, task)[-1] != honest[-1]
+    harmless = replace(ATTACKS["label-flip"], labels=lambda y, context: y)
+    monkeypatch.setitem(ATTACKS, "label-flip", harmless)
+    assert run(attacked, task) == honest  # so the flip alone made the difference
+
+
+def test_a_poisoned_device_trains_on_nine_minus_y(task):
+    def poison(labels):
+        return 9 - labels
+
+    clean = list(islice(task.batches(3, stream(0, "x"), None), 4))
+    wrong = list(islice(task.batches(3, stream(0, "x"), poison), 4))
+    for (images, y), (same_images, flipped) in zip(clean, wrong):
+        assert images.asnumpy().tobytes() == same_images.asnumpy().tobytes()
+        assert (y + flipped).asnumpy().tolist() == [9.0] * 10
+
+
+def test_label_flip_reaches_training(tiny, task, x0, monkeypatch):
+    """The labels that reach local SGD of poisoned workers are 9 - y, of the others y."""
+    seen = []
+    batches = task.batches
+    monkeypatch.setattr(
+        task,
+        "batches",
+        lambda device, rng, poison: seen.append(poison) or batches(device, rng, poison),
+    )
+    config = tiny(q=2, attack="label-flip")
+    one_epoch(config, task, x0, 1)
+    poisoned = select_poisoned(config, 1).tolist()
+    assert [slot for slot, poison in enumerate(seen) if poison is not None] == poisoned
+    assert seen[poisoned[0]](np.arange(10)).tolist() == list(range(9, -1, -1))
+
+
+def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):
+    fresh = tiny(q=2, attacker_start="fresh")
+    pulled = run(tiny(q=2, attacker_start="pulled"), task)
+    assert run(fresh, task)[-1] != pulled[-1]
+    monkeypatch.setattr(task, "start_afresh", lambda seed: None)
+    assert run(fresh, task) == pulled
+
+
+def test_warm_up_is_not_a_no_op(tiny, task, monkeypatch):
+    cold = run(tiny(warm_up=False, epochs=1), task)
+    assert run(tiny(epochs=1), task)[0] != cold[0]
+    monkeypatch.setattr(algorithm, "WARM_UP_PASSES", 0)
+    assert run(tiny(epochs=1), task) == cold
+
+
+def test_trimming_is_not_a_no_op(tiny, task, x0):
+    config = tiny(q=1, b=1, attack="negation", attack_scale=50)
+    pushed, x1 = one_epoch(config, task, x0, 1)
+    _, mean = one_epoch(tiny(q=1, b=0, attack="negation", attack_scale=50), task, x0, 1)
+    for key in x0:
+        ranked = np.sort([pushed[slot][key] for slot in range(4)], axis=0).astype(np.float64)
+        np.testing.assert_allclose(x1[key], ranked[1:3].mean(axis=0), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(mean[key], ranked.mean(axis=0), rtol=1e-5, atol=1e-5)
+        assert np.abs(mean[key] - x1[key]).min() > 5
+
+
+def test_moving_average_is_not_a_no_op(tiny, task, x0):
+    """x_t = (1 - alpha) x_{t-1} + alpha x'_t, running statistics aside."""
+    _, plain = one_epoch(tiny(b=1), task, x0, 1)
+    _, x1 = one_epoch(tiny(b=1, alpha=0.25, alpha_schedule="constant"), task, x0, 1)
+    assert any(map(statistics, x0))
+    for key in x0:
+        assert plain[key].tobytes() != x0[key].tobytes()
+        if statistics(key):
+            assert x1[key].tobytes() == plain[key].tobytes()
+            continue
+        expected = 0.75 * x0[key].astype(np.float64) + 0.25 * plain[key]
+        np.testing.assert_allclose(x1[key], expected, rtol=1e-5, atol=1e-8)
+        assert x1[key].tobytes() != plain[key].tobytes()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_every_attack_changes_the_result(tiny, task, attack):
+    assert run(tiny(q=1, attack=attack, epochs=1), task)[1] != run(tiny(epochs=1), task)[1]
+
+
+def test_drop_rate_is_not_a_no_op(tiny, task):
+    config = tiny(drop_rate=0.5)
+    server = serve(config, task)
+    reports = [run_epoch(t, config, task, server) for t in range(1, 7)]
+    missing = [len(report.update.missing) for report in reports]
+    assert 0 < sum(missing) < 24
+    assert [report.units for report in reports] == [10 * (4 - m) for m in missing]
+
+
+# ---- exactly q poisoned --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def honest_epochs(tiny, task, x0):
+    """Three epochs without attack: t, x_{t-1}, and what each slot pushed."""
+    epochs, x = [], x0
+    for t in (1, 2, 3):
+        pushed, after = one_epoch(tiny(), task, x, t)
+        epochs.append((t, x, pushed))
+        x = after
+    return epochs
+
+
+@pytest.mark.parametrize(
+    "attack, q", [*((name, 1) for name in ATTACKS), ("label-flip", 3), ("negation", 4)]
+)
+def test_exactly_q_pushes_an_epoch_are_poisoned(tiny, task, honest_epochs, attack, q):
+    config, everyone = tiny(q=q, attack=attack), set()
+    for t, x, honest in honest_epochs:
+        pushed, _ = one_epoch(config, task, x, t)
+        assert len(honest) == config.k
+        differ = {
+            slot
+            for slot in range(config.k)
+            if slot not in pushed or as_bytes(pushed[slot]) != as_bytes(honest[slot])
+        }
+        assert len(differ) == q and differ == set(select_poisoned(config, t).tolist())
+        everyone |= differ
+    assert q == config.k or len(everyone) > q  # redrawn each epoch
+
+
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "silent"])
+def test_with_b_of_q_the_model_stays_in_the_honest_range(tiny, task, x0, attack):
+    config = tiny(q=1, b=1, attack=attack, attack_scale=1e6, nonfinite="keep")
+    pushed, x1 = one_epoch(config, task, x0, 1)
+    bad = select_poisoned(config, 1)
+    for key in x0:
+        honest = np.stack([pushed[slot][key] for slot in pushed if slot not in bad])
+        assert np.all(honest.min(axis=0) <= x1[key]) and np.all(x1[key] <= honest.max(axis=0))
+
+
+def test_negation_drags_the_mean_to_q_over_k_times_c(tiny, task, x0):
+    attacked = dict(q=1, attack="negation", attack_scale=8.0, gamma=1e-7)
+    _, dragged = one_epoch(tiny(**attacked), task, x0, 1)
+    _, defended = one_epoch(tiny(b=1, **attacked), task, x0, 1)
+    for key in x0:
+        if not statistics(key):
+            np.testing.assert_allclose(dragged[key], 1 / 4 * 8.0, atol=1e-4)
+            np.testing.assert_allclose(defended[key], x0[key], atol=1e-4)
+
+
+# ---- special cases -------------------------------------------------------------------------
+
+
+def test_defaults_are_fedavg_by_a_plain_loop(tiny, task, x0):
+    config, x = tiny(), x0
+    server = serve(config, task)
+    for t in range(1, 4):
+        trained = []
+        for device in select_devices(config, t).tolist():
+            for key, value in x.items():
+                task.values[key][:] = mx.nd.array(value)
+            task.train(device, 1, config.gamma, integer_seed(0, "train", t, device))
+            trained.append({key: value.asnumpy() for key, value in task.values.items()})
+        x = {key: np.mean([m[key] for m in trained], axis=0, dtype=np.float64) for key in x}
+        run_epoch(t, config, task, server)
+        for key, value in server.values().items():
+            np.testing.assert_allclose(value, x[key], rtol=1e-4, atol=1e-6)
+
+
+def test_one_local_step_is_plain_sgd(tiny, task, x0):
+    for key, value in x0.items():
+        task.values[key][:] = mx.nd.array(value)
+    mx.random.seed(11)
+    (batch,) = islice(task.batches(2, stream(11, "shuffle"), None), 1)
+    with mx.autograd.record():
+        loss = task.objective(*batch).mean()
+    loss.backward()
+    expected = {
+        key: x0[key] - 0.3 * parameter.grad().asnumpy()
+        for key, parameter in task.parameters.items()
+        if not statistics(key)
+    }
+    for key, value in x0.items():
+        task.values[key][:] = mx.nd.array(value)
+    assert task.train(2, 1, 0.3, 11) == 10
+    for key, value in expected.items():
+        np.testing.assert_allclose(task.values[key].asnumpy(), value, rtol=1e-4, atol=1e-6)
+        assert np.abs(value - x0[key]).max() > 1e-6
+
+
+def test_before_alpha_decays_runs_are_the_same_to_the_bit(tiny, task):
+    decays = dict(epochs=4, alpha_decay_epoch=2, q=1, b=1)
+    runs = [run(tiny(alpha=alpha, **decays), task) for alpha in (1.0, 0.8, 0.4)]
+    for t in (0, 1, 2):
+        assert runs[0][t] == runs[1][t] == runs[2][t]
+    for t in (3, 4):
+        assert len({models[t] for models in runs}) == 3
+
+
+def test_local_sgd_depends_on_the_epoch_and_the_device(tiny, task, x0):
+    config = tiny(n=8, k=8)
+    first, second = one_epoch(config, task, x0, 1)[0], one_epoch(config, task, x0, 2)[0]
+    pushes = {}
+    for t, pushed in ((1, first), (2, second)):
+        for slot, device in enumerate(select_devices(config, t).tolist()):
+            pushes[t, device] = as_bytes(pushed[slot])
+    assert len(set(pushes.values())) == 16
+
+
+def test_heterogeneous_steps_are_counted(tiny, task):
+    config = tiny(local_steps=(2, 5), epochs=1)
+    report = run_epoch(1, config, task, serve(config, task))
+    steps = [algorithm.local_iterations(1, int(i), config, task) for i in report.selected]
+    assert report.units == 10 * sum(steps) and len(set(steps)) > 1
+
+
+def test_permutation_selection_visits_every_device_once(tiny, task):
+    config = tiny(selection="permutation")
+    server = serve(config, task)
+    visited = [run_epoch(t, config, task, server).selected.tolist() for t in (1, 2)]
+    assert sorted(sum(visited, [])) == list(range(8))
+    assert run(config, task)[-1] != run(tiny(), task)[-1]
+
+
+def test_only_the_slots_asked_for_run_here(tiny, task, x0):
+    config = tiny()
+    server = serve(config, task, x0)
+    report = run_epoch(1, config, task, server, slots=[1, 3])
+    whole = one_epoch(config, task, x0, 1)[0]
+    assert report.update.missing == (0, 2)
+    assert {s: as_bytes(p) for s, p in server.pushed.items()} == {
+        s: as_bytes(whole[s]) for s in (1, 3)
+    }
