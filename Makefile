@@ -5,7 +5,7 @@
 
 VENV ?= .venv
 PYTHON ?=
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 
 STAMP := $(VENV)/.installed
 VERSION := import sys; print(".".join(map(str, sys.version_info[:3])))

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Cifar": "config",
+    "Lstm": "config",
     "ModelServer": "server",
     "RunConfig": "config",
     "preset": "presets",

@@ -58,6 +58,15 @@ def permute_labels(y: np.ndarray, context: AttackContext) -> np.ndarray:
     return context.rng.permutation(y)
 
 
+def shift_labels(y: np.ndarray, context: AttackContext) -> np.ndarray:
+    """The released code's attack on language models: y becomes max(y - 1000, 0).
+
+    >>> shift_labels(np.array([5, 1005]), AttackContext(10, 2, 9999, 1000.0, None))
+    array([0, 5])
+    """
+    return np.maximum(y - int(context.scale), 0)
+
+
 def negate_model(x: np.ndarray, context: AttackContext) -> np.ndarray:
     """Proposition 1: push -((k-q)/q) x + c, which drags the plain mean to (q/k) c."""
     factor = np.float32(-(context.k - context.q) / context.q)
@@ -76,7 +85,15 @@ def fill_with(value: float) -> Callable[[np.ndarray, AttackContext], np.ndarray]
 
 ATTACKS: Dict[str, Attack] = {
     "label-flip": Attack("train on labels 9 - y (the paper's)", labels=flip_labels, start="fresh"),
-    "label-permute": Attack("train on permuted labels", labels=permute_labels, start="fresh"),
+    "label-permute": Attack(
+        "train on permuted labels (the paper's, for text)", labels=permute_labels, start="fresh"
+    ),
+    "label-shift": Attack(
+        "train on labels max(y - scale, 0) (the released code's, for text)",
+        labels=shift_labels,
+        start="fresh",
+        scale=1000.0,
+    ),
     "negation": Attack("push -((k-q)/q) x + c, c the scale (Proposition 1)", model=negate_model),
     "gaussian": Attack("push x + noise of standard deviation scale", model=add_noise),
     "nan": Attack("push NaN", model=fill_with(np.nan)),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type, Union
 
 from .aggregation import RULES, check_trim
 from .attacks import find_attack
@@ -35,6 +35,11 @@ def _require_whole(config: object, **lowest: int) -> None:
         require(value >= least, name, value, f"{name} >= {least}")
 
 
+def _are_bounds(value: object) -> bool:
+    """Whether this is a pair of whole numbers."""
+    return isinstance(value, tuple) and [type(bound) for bound in value] == [int, int]
+
+
 @dataclass(frozen=True)
 class Cifar:
     """The paper's first workload: a CNN on images, and the sizes that presets cut down."""
@@ -42,6 +47,7 @@ class Cifar:
     kind: ClassVar[str] = "cifar"
     default_attack: ClassVar[str] = "label-flip"
     metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_accuracy")
+    panels: ClassVar[Tuple[str, ...]] = ("test_accuracy", "train_loss")  # of the paper's figures
     unit: ClassVar[str] = "images"  # what throughput is counted in
 
     data: str = "cifar10"
@@ -64,7 +70,40 @@ class Cifar:
         return f"{self.kind}-{self.data}-{self.partition}"
 
 
-TASKS: Dict[str, Type] = {Cifar.kind: Cifar}
+@dataclass(frozen=True)
+class Lstm:
+    """The paper's second workload: a language model on text, in batches of bptt tokens."""
+
+    kind: ClassVar[str] = "lstm"
+    default_attack: ClassVar[str] = "label-permute"
+    metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_perplexity")
+    panels: ClassVar[Tuple[str, ...]] = ("test_perplexity", "train_loss")
+    unit: ClassVar[str] = "tokens"
+
+    data: str = "wikitext2"
+    partition: str = "shuffled"
+    vocab_size: int = 33_278
+    bptt: int = 35
+    device_batches: int = 32  # batches of bptt tokens that each device holds
+    loss_batches: int = 3_200  # training batches the training loss is measured on
+    test_batches: int = 350
+    width: int = 200  # of embedding and state
+
+    def validate(self, n: int) -> None:
+        _require_name("data", self.data, ("wikitext2", "synthetic"))
+        _require_name("partition", self.partition, ("shuffled", "consecutive"))
+        _require_whole(self, vocab_size=3, bptt=1, device_batches=1, loss_batches=1)
+        _require_whole(self, test_batches=1, width=1)
+        most = n * self.device_batches
+        legal = f"1 <= loss_batches <= n * device_batches = {most}"
+        require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
+
+    @property
+    def slug(self) -> str:
+        return f"{self.kind}-{self.data}-v{self.vocab_size}"
+
+
+TASKS: Dict[str, Type] = {Cifar.kind: Cifar, Lstm.kind: Lstm}
 
 
 @dataclass(frozen=True)
@@ -89,7 +128,7 @@ class RunConfig:
     True
     """
 
-    task: Cifar = field(default_factory=Cifar)
+    task: Union[Cifar, Lstm] = field(default_factory=Cifar)
     n: int = 100
     k: int = 10
     b: int = 0
@@ -114,12 +153,18 @@ class RunConfig:
     eval_every: int = 10
 
     def __post_init__(self) -> None:
-        if self.local_steps is not None:
+        for name in ("gamma", "alpha", "drop_rate", "attack_scale"):
+            self._set_number(name)
+        if isinstance(self.local_steps, list):  # as JSON has it
             object.__setattr__(self, "local_steps", tuple(self.local_steps))
-        for name in ("gamma", "alpha", "drop_rate"):
-            object.__setattr__(self, name, float(getattr(self, name)))
         self._validate()
         self._resolve_attack()
+
+    def _set_number(self, name: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+            raise ConfigError(f"{name}={value!r} must be a number")
+        object.__setattr__(self, name, value if value is None else float(value))
 
     def _validate(self) -> None:
         whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, seed=0, eval_every=1)
@@ -137,6 +182,8 @@ class RunConfig:
         if self.rule != "trimmed-mean":
             require(self.b == 0, "b", self.b, f"b=0 with rule {self.rule!r}, which trims nothing")
         if self.local_steps is not None:
+            if not _are_bounds(self.local_steps):
+                raise ConfigError(f"local_steps={self.local_steps!r} must be two whole numbers")
             low, high = self.local_steps
             require(1 <= low <= high, "local_steps", f"{low}:{high}", "1 <= MIN <= MAX")
             require(self.passes == 1, "passes", self.passes, "passes=1 where local_steps is given")
@@ -147,6 +194,8 @@ class RunConfig:
 
     def _resolve_attack(self) -> None:
         """Write the attack's own choices out, so that equal runs have equal configurations."""
+        if self.attack is not None:
+            find_attack(self.attack)
         if self.q == 0:
             attack = start = scale = None
         else:

@@ -8,12 +8,14 @@ from typing import List, Sequence
 import numpy as np
 
 from .config import RunConfig
+from .files import disk_errors, write_atomically
 from .plot import Curve, Panel, draw
 from .store import Row
 
 TITLES = {
     "train_loss": ("Cross entropy on training set", "Cross entropy"),
     "test_loss": ("Cross entropy on testing set", "Cross entropy"),
+    "test_perplexity": ("Perplexity on testing set", "Perplexity"),
     "test_accuracy": ("Top-1 accuracy on testing set", "Accuracy"),
 }
 
@@ -50,16 +52,17 @@ def legend(config: RunConfig) -> str:
 
 
 def metric_panels(config: RunConfig, lines: Sequence) -> List[Panel]:
-    """A panel a metric; ``lines`` are (label, runs) pairs."""
-    decays = config.alpha_schedule == "step" and config.alpha_decay_epoch < config.epochs
-    panels = []
-    for metric in reversed(config.task.metrics):
-        title, unit = TITLES[metric]
-        curves = [curve(label, runs, metric) for label, runs in lines]
-        panels.append(
-            Panel(title, unit, curves, decay_epoch=config.alpha_decay_epoch if decays else None)
+    """The paper's panels for this task; ``lines`` are (label, runs) pairs."""
+    step = config.alpha_schedule == "step" and config.alpha < 1
+    decay = config.alpha_decay_epoch if step and config.alpha_decay_epoch < config.epochs else None
+    return [
+        Panel(
+            *TITLES[metric],
+            [curve(label, runs, metric) for label, runs in lines],
+            decay_epoch=decay,
         )
-    return panels
+        for metric in config.task.panels
+    ]
 
 
 def data_note(config: RunConfig) -> str:
@@ -68,6 +71,19 @@ def data_note(config: RunConfig) -> str:
     if sizes.data == "synthetic":
         return "Synthetic data: an embedded, drawn stand-in."
     return f"Data: {sizes.data}."
+
+
+def write_curves(path: Path, config: RunConfig, lines: Sequence) -> None:
+    """The numbers behind a picture: curve, repeat, epoch and the metrics, a row a point."""
+    metrics = config.task.metrics
+    text = ",".join(["curve", "seed", "epoch", *metrics]) + "\n"
+    for label, runs in lines:
+        for repeat, rows in enumerate(runs):
+            for row in rows:
+                cells = [label.replace("$", "").replace(",", ";"), str(config.seed + repeat)]
+                text += ",".join([*cells, row["epoch"], *(row[m] for m in metrics)]) + "\n"
+    with disk_errors(path.parent):
+        write_atomically(path, text.encode())
 
 
 def draw_runs(config: RunConfig, runs: Sequence[Sequence[Row]], path: Path) -> None:

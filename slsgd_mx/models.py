@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._mxnet import mx
+from ._mxnet import import_gluonnlp, mx
 
 
 def cnn(classes: int = 10, width: int = 64) -> mx.gluon.nn.HybridSequential:
@@ -22,3 +22,20 @@ def cnn(classes: int = 10, width: int = 64) -> mx.gluon.nn.HybridSequential:
     net.add(nn.Flatten())  # (batch, 2 * width * 6 * 6) from 24 x 24 images
     net.add(nn.Dense(8 * width, activation="relu"), nn.Dropout(0.25), nn.Dense(classes))
     return net
+
+
+def language_model(vocab_size: int, width: int = 200) -> mx.gluon.Block:
+    """GluonNLP's ``standard_lstm_lm_200``: two LSTM layers, tied weights, dropout 0.2.
+
+    ``width`` is the size of embedding and state; at 200 and WikiText-2's 33,278 types the model
+    has 7.3 million values.
+    """
+    return import_gluonnlp().model.StandardRNN(
+        mode="lstm",
+        vocab_size=vocab_size,
+        embed_size=width,
+        hidden_size=width,
+        num_layers=2,
+        dropout=0.2,
+        tie_weights=True,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Dict
 
-from .config import Cifar, RunConfig
+from .config import Cifar, Lstm, RunConfig
 from .errors import ConfigError
 
 
@@ -22,14 +22,44 @@ def _cifar_laptop() -> RunConfig:
 
 def _cifar_smoke() -> RunConfig:
     """Embedded synthetic data, a narrow network, seconds."""
-    sizes = Cifar(data="synthetic", train_images=2_000, test_images=500, loss_images=500, width=8)
+    sizes = Cifar(data="synthetic", train_images=2_000, test_images=500, loss_images=500, width=16)
+    return RunConfig(task=sizes, n=20, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_every=2)
+
+
+def _lstm_paper() -> RunConfig:
+    """As published: 100 devices, gamma 20, alpha decays at epoch 600; run to 800."""
     return RunConfig(
-        task=sizes, n=20, k=10, batch_size=20, epochs=30, alpha_decay_epoch=15, eval_every=1
+        task=Lstm(), gamma=20, batch_size=20, epochs=800, alpha_decay_epoch=600, eval_every=20
+    )
+
+
+def _lstm_laptop() -> RunConfig:
+    """Real text and the real network; fewer types, less text, fewer epochs."""
+    sizes = Lstm(vocab_size=5_000, device_batches=8, loss_batches=50, test_batches=50)
+    return RunConfig(
+        task=sizes, gamma=20, batch_size=20, epochs=40, alpha_decay_epoch=30, eval_every=2
+    )
+
+
+def _lstm_smoke() -> RunConfig:
+    """Embedded synthetic text, a narrow network, seconds."""
+    sizes = Lstm(
+        data="synthetic",
+        vocab_size=100,
+        bptt=10,
+        device_batches=20,
+        loss_batches=20,
+        test_batches=20,
+        width=32,
+    )
+    return RunConfig(
+        task=sizes, n=20, gamma=10, batch_size=10, epochs=40, alpha_decay_epoch=30, eval_every=2
     )
 
 
 PRESETS: Dict[str, Dict[str, Callable[[], RunConfig]]] = {
     "cifar": {"paper": _cifar_paper, "laptop": _cifar_laptop, "smoke": _cifar_smoke},
+    "lstm": {"paper": _lstm_paper, "laptop": _lstm_laptop, "smoke": _lstm_smoke},
 }
 
 

@@ -91,10 +91,24 @@ class RunStore:
     def resume(self) -> Tuple[int, Optional[Values], Dict[str, Any]]:
         """Epoch, model and pending notes of the newest sound checkpoint; (0, None, {}) if none."""
         epoch, values, notes = load_newest(self.folder / "checkpoint")
-        rows = [row for row in self.rows() if int(row["epoch"]) <= epoch]
+        rows = self._rows_until(epoch)
         with disk_errors(self.folder):
             write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
         return epoch, values, notes
+
+    def _rows_until(self, epoch: int) -> List[Row]:
+        """The rows up to a checkpoint, which must be those that were written before it."""
+        config = self.config
+        due = [t for t in range(1, epoch + 1) if t % config.eval_every == 0 or t == config.epochs]
+        rows = self.rows()[: len(due)]
+        whole = all(tuple(row) == self.columns and None not in row.values() for row in rows)
+        if not whole or [row["epoch"] for row in rows] != [str(t) for t in due]:
+            raise RunError(
+                f"{self.folder / 'metrics.csv'} is damaged: its rows are not those of the "
+                f"evaluations up to epoch {epoch}, where the checkpoint is. Put the file back, or "
+                f"remove {self.folder} to start the run again"
+            )
+        return rows
 
     def append(self, row: Dict[str, Any]) -> None:
         """Add a row to metrics.csv and make sure that it is on disk."""

@@ -85,6 +85,8 @@ def train(
         return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
     task = build_task(config, None if data_dir is None else Path(data_dir))
     with store:
+        if store.finished():  # by another process, while the data was loading
+            return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
         server = ModelServer(config.k, config.b, config.rule, config.nonfinite, thread_count())
         start, tally = _start(config, task, server, store)
         notify = listener or (lambda progress: None)
@@ -92,10 +94,10 @@ def train(
         saver = _Checkpointer(store, checkpoint_seconds)
         try:
             _run_epochs(start, config, task, server, store, tally, saver, notify)
+            store.finish(server.values())
         except BaseException:  # Ctrl-C and full disks included: keep what was computed
             saver.write()
             raise
-        store.finish(server.values())
         return RunResult(store.folder, store.rows(), resumed_from=start)
 
 

@@ -45,7 +45,8 @@ def tiny_task():
             built[key] = build_task(config)
         return built[key]
 
-    return find
+    yield find
+    built.clear()  # before MXNet's engine is shut down
 
 
 def pytest_configure(config):

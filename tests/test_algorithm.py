@@ -67,11 +67,16 @@ def x0(tiny, task):
     return serve(tiny(), task).values()
 
 
-def test_the_server_is_given_every_parameter_of_the_network(task, x0):
-    everything = task.net.collect_params().values()
-    assert len(x0) == len(everything) == 28
-    assert sum(value.size for value in x0.values()) == sum(p.data().size for p in everything)
-    assert {key for key in x0 if not task.averaged[key]} == set(filter(statistics, x0))
+def test_repeating_an_epoch_gives_the_same_bytes(tiny, task, x0):
+    """MXNet updates running statistics in the backward pass, unknown to its own engine."""
+    results = set()
+    for _ in range(8):
+        server = ModelServer(8)
+        for key, value in x0.items():
+            server.init(key, mx.nd.array(value), averaged=task.averaged[key])
+        run_epoch(1, tiny(k=8), task, server)
+        results.add(as_bytes(server.values()))
+    assert len(results) == 1
 
 
 # ---- no feature is silently a no-op --------------------------------------------------------
@@ -86,19 +91,7 @@ def test_label_flip_is_not_a_no_op(tiny, task, monkeypatch):
     assert run(attacked, task) == honest  # so the flip alone made the difference
 
 
-def test_a_poisoned_device_trains_on_nine_minus_y(task):
-    def poison(labels):
-        return 9 - labels
-
-    clean = list(islice(task.batches(3, stream(0, "x"), None), 4))
-    wrong = list(islice(task.batches(3, stream(0, "x"), poison), 4))
-    for (images, y), (same_images, flipped) in zip(clean, wrong):
-        assert images.asnumpy().tobytes() == same_images.asnumpy().tobytes()
-        assert (y + flipped).asnumpy().tolist() == [9.0] * 10
-
-
-def test_label_flip_reaches_training(tiny, task, x0, monkeypatch):
-    """The labels that reach local SGD of poisoned workers are 9 - y, of the others y."""
+def test_poisoned_devices_train_on_nine_minus_y(tiny, task, x0, monkeypatch):
     seen = []
     batches = task.batches
     monkeypatch.setattr(
@@ -110,7 +103,10 @@ def test_label_flip_reaches_training(tiny, task, x0, monkeypatch):
     one_epoch(config, task, x0, 1)
     poisoned = select_poisoned(config, 1).tolist()
     assert [slot for slot, poison in enumerate(seen) if poison is not None] == poisoned
-    assert seen[poisoned[0]](np.arange(10)).tolist() == list(range(9, -1, -1))
+    clean, wrong = (batches(3, stream(0, "x"), poison) for poison in (None, seen[poisoned[0]]))
+    for (images, y), (same_images, flipped) in islice(zip(clean, wrong), 4):
+        assert images.asnumpy().tobytes() == same_images.asnumpy().tobytes()
+        assert (y + flipped).asnumpy().tolist() == [9.0] * 10
 
 
 def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):
@@ -239,27 +235,6 @@ def test_defaults_are_fedavg_by_a_plain_loop(tiny, task, x0):
             np.testing.assert_allclose(value, x[key], rtol=1e-4, atol=1e-6)
 
 
-def test_one_local_step_is_plain_sgd(tiny, task, x0):
-    for key, value in x0.items():
-        task.values[key][:] = mx.nd.array(value)
-    mx.random.seed(11)
-    (batch,) = islice(task.batches(2, stream(11, "shuffle"), None), 1)
-    with mx.autograd.record():
-        loss = task.objective(*batch).mean()
-    loss.backward()
-    expected = {
-        key: x0[key] - 0.3 * parameter.grad().asnumpy()
-        for key, parameter in task.parameters.items()
-        if not statistics(key)
-    }
-    for key, value in x0.items():
-        task.values[key][:] = mx.nd.array(value)
-    assert task.train(2, 1, 0.3, 11) == 10
-    for key, value in expected.items():
-        np.testing.assert_allclose(task.values[key].asnumpy(), value, rtol=1e-4, atol=1e-6)
-        assert np.abs(value - x0[key]).max() > 1e-6
-
-
 def test_before_alpha_decays_runs_are_the_same_to_the_bit(tiny, task):
     decays = dict(epochs=4, alpha_decay_epoch=2, q=1, b=1)
     runs = [run(tiny(alpha=alpha, **decays), task) for alpha in (1.0, 0.8, 0.4)]
@@ -300,6 +275,5 @@ def test_only_the_slots_asked_for_run_here(tiny, task, x0):
     report = run_epoch(1, config, task, server, slots=[1, 3])
     whole = one_epoch(config, task, x0, 1)[0]
     assert report.update.missing == (0, 2)
-    assert {s: as_bytes(p) for s, p in server.pushed.items()} == {
-        s: as_bytes(whole[s]) for s in (1, 3)
-    }
+    assert set(server.pushed) == {1, 3}
+    assert all(as_bytes(server.pushed[slot]) == as_bytes(whole[slot]) for slot in (1, 3))

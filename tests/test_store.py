@@ -1,11 +1,10 @@
-"""Run folders: whole files or none, rows, checkpoints, locks, and disks that fail."""
+"""Run folders: whole files or none, rows, checkpoints, locks."""
 
 import errno
 import json
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -49,18 +48,6 @@ def truncate(path):
 
 def empty(path):
     path.write_bytes(b"")
-
-
-@contextmanager
-def file_size_limit(size):
-    """No file may grow beyond ``size`` bytes: the portable way to a disk that is full."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 # ---- files whole or not at all -------------------------------------------------------------
@@ -158,7 +145,7 @@ def test_damaged_metrics_are_a_clear_error(store, folder, text):
 
 def test_checkpoint_round_trip(store):
     store.save_checkpoint(7, VALUES, {"refused": 2, "seconds": 0.1})
-    epoch, values, notes = store.resume()
+    epoch, values, notes = load_newest(store.folder / "checkpoint")
     assert (epoch, notes) == (7, {"refused": 2, "seconds": 0.1})
     assert {k: v.tobytes() for k, v in values.items()} == {
         k: v.tobytes() for k, v in VALUES.items()
@@ -177,7 +164,7 @@ def test_a_corrupt_checkpoint_falls_back_to_the_one_before(store, folder, harm, 
     store.save_checkpoint(1, VALUES, {})
     store.save_checkpoint(2, VALUES, {})
     harm(list_checkpoints(folder / "checkpoint")[0])
-    assert store.resume()[0] == 1
+    assert load_newest(folder / "checkpoint")[0] == 1
     said = capsys.readouterr()
     assert "epoch-000002" in said.out + said.err and "corrupt" in said.out + said.err
 

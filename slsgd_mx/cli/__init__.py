@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from importlib import import_module
@@ -15,6 +16,7 @@ from ..errors import SlsgdError
 # command -> the module of this package that holds it, under the same name with "_"
 COMMANDS = {
     "cifar": "training",
+    "lstm": "training",
     "demo": "demo",
     "partition": "partition",
     "data": "data",
@@ -51,7 +53,7 @@ class Commands(click.Group):
         except SlsgdError as error:
             raise Failure(str(error), error.exit_code) from error
         except KeyboardInterrupt as stop:
-            again = "slsgd-mx " + click.unstyle(" ".join(sys.argv[1:]))
+            again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
             code = 143 if stop.args == (signal.SIGTERM,) else 130
             raise Failure(f"interrupted; this resumes where it stopped:\n  {again}", code) from stop
 

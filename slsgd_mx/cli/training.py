@@ -46,6 +46,42 @@ def cifar(preset: str, **options: Any) -> None:
     run_training("cifar", preset, **image_options(**options))
 
 
+TEXT = [
+    option(
+        "--data",
+        type=click.Choice(["wikitext2", "synthetic"]),
+        help="WikiText-2, or an embedded, made-up text with structure to learn.",
+    ),
+    option(
+        "--vocab-size", type=int, help="Most frequent types kept, the rest <unk>. Paper: 33278."
+    ),
+    option(
+        "--partition",
+        type=click.Choice(["shuffled", "consecutive"]),
+        help="Batches dealt out to devices in random order (the released code) or as they follow.",
+    ),
+    option("--bptt", type=int, help="Tokens of a sequence in a minibatch. Paper: 35."),
+    option("--device-batches", type=int, help="Minibatches each device holds. Paper: 32."),
+    option("--loss-batches", type=int, help="Batches the training loss is measured on."),
+    option("--test-batches", type=int, help="Batches of test text used. Paper: 350."),
+    option("--width", type=int, help="Size of embedding and state. Paper: 200."),
+]
+
+
+@click.command(epilog="FedAvg is alpha=1, b=0 (the defaults).")
+@with_options([PRESET], TEXT, ALGORITHM, FAULTS, RUNNING)
+def lstm(preset: str, **options: Any) -> None:
+    """Train the paper's LSTM language model on WikiText-2 (Figures 11 to 13).
+
+    \b
+    Under attack:           slsgd-mx lstm --alpha 0.8 --b 2 --q 2 --attack label-permute
+    In a minute, no data:   slsgd-mx lstm --preset smoke --q 2 --b 2
+
+    Rerunning a command resumes it, or says that it is done.
+    """
+    run_training("lstm", preset, **options)
+
+
 def image_options(balanced: Optional[bool], train_images: Optional[int], **options: Any) -> dict:
     """Options of image data by the names of the configuration."""
     if balanced is not None:

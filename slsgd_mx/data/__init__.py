@@ -12,7 +12,7 @@ from slsgd_mx.data.fetch import data_home, fetch, verify, where
 from slsgd_mx.data.images import ImageData
 from slsgd_mx.data.synthetic import synthetic_images
 from slsgd_mx.data.synthetic_text import synthetic_text
-from slsgd_mx.data.text import TextData, batchify_text, deal_text
+from slsgd_mx.data.text import TextData, batchify_text, deal_batches
 from slsgd_mx.data.wikitext2 import load_wikitext2
 
 __all__ = [
@@ -20,10 +20,11 @@ __all__ = [
     "TextData",
     "batchify_text",
     "data_home",
-    "deal_text",
+    "deal_batches",
     "fetch",
     "load_cifar10",
     "load_images",
+    "load_text",
     "load_wikitext2",
     "synthetic_images",
     "synthetic_text",
@@ -39,3 +40,12 @@ def load_images(
     if name == "synthetic":
         return synthetic_images(train_images, test_images)
     return load_cifar10(data_dir, train_images, test_images)
+
+
+def load_text(
+    name: str, data_dir: Optional[Path], vocab_size: int, train_tokens: int, test_tokens: int
+) -> TextData:
+    """The text of that name: WikiText-2 whole, or as much synthetic text as is asked for."""
+    if name == "synthetic":
+        return synthetic_text(train_tokens, test_tokens, vocab_size)
+    return load_wikitext2(data_dir, vocab_size)

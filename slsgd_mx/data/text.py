@@ -127,57 +127,35 @@ def batchify_text(ids: np.ndarray, batch_size: int, bptt: int) -> Batches:
     return _steps(sequences[:, :-1], steps, bptt), _steps(sequences[:, 1:], steps, bptt)
 
 
-def deal_text(
-    ids: np.ndarray,
-    n: int,
-    batch_size: int,
-    bptt: int,
-    rng: Optional[np.random.Generator] = None,
+def deal_batches(
+    batches: Batches, n: int, each: int, rng: Optional[np.random.Generator] = None
 ) -> List[Batches]:
-    """Deal a text out to `n` devices, the same number of full batches to each.
-
-    The whole text is batchified, as in the released code, and device i gets the i-th run of
-    consecutive batches. So within a device each of the `batch_size` sequences is unbroken text
-    and the carried hidden state means something; and as the sequences come from `batch_size`
-    places spread over the whole text, devices have much the same mixture of topics, which
-    dealing out a contiguous share of the articles to each would not give. The batches left over
-    (fewer than n) belong to nobody.
+    """Deal batches out to `n` devices, `each` to every one; what is left belongs to nobody.
 
     Parameters
     ----------
-    ids : numpy.ndarray
-        Token ids, (N,).
-    n : int
-        Devices.
-    batch_size, bptt : int
-        As for `batchify_text`.
+    batches : data, target
+        As from `batchify_text`, at least ``n * each`` of them.
     rng : numpy.random.Generator, optional
         If given, the batches are shuffled before they are dealt out. The released code does
         this: its devices carry the hidden state from one piece of text to an unrelated one.
+        Otherwise device i gets the i-th run of consecutive batches, unbroken text.
 
     Returns
     -------
     list of (data, target)
-        For each device int32 arrays (steps // n, bptt, batch_size).
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range or there is not a batch for each device.
+        For each device int32 arrays (each, bptt, batch_size).
 
     Examples
     --------
-    >>> shares = deal_text(np.arange(11), n=2, batch_size=2, bptt=2)
+    >>> shares = deal_batches(batchify_text(np.arange(11), batch_size=2, bptt=2), n=2, each=1)
     >>> [data.tolist() for data, target in shares]
     [[[[0, 5], [1, 6]]], [[[2, 7], [3, 8]]]]
     """
-    data, target = batchify_text(ids, batch_size, bptt)
-    n = check_between("n", n, 1, len(data))
-    each = len(data) // n
-    if rng is not None:
-        order = rng.permutation(len(data))
-        data, target = data[order], target[order]
-    runs = [slice(i * each, (i + 1) * each) for i in range(n)]
+    data, target = batches
+    check_between("n * each", n * each, 1, len(data))
+    order = np.arange(len(data)) if rng is None else rng.permutation(len(data))
+    runs = [order[i * each : (i + 1) * each] for i in range(n)]
     return [(data[run], target[run]) for run in runs]
 
 

@@ -67,4 +67,8 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
         from .cifar import CifarTask
 
         return CifarTask(config, data_dir)
+    if config.task.kind == "lstm":
+        from .lstm import LstmTask
+
+        return LstmTask(config, data_dir)
     raise AssertionError(f"task {config.task.kind!r} is in config.TASKS but not here")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, Optional
 
 import numpy as np
 
@@ -28,21 +28,24 @@ class CifarTask(GluonTask):
         sizes = config.task
         self.data = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
         self.data_digest = self.data.digest
-        self.batch_size = config.batch_size
+        self.batch_size = self.units_per_step = config.batch_size
         rng = stream(config.seed, "partition")
         self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
         self.loss_rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
         net = cnn(self.classes, sizes.width)
-        super().__init__(net, _Objective(net), sample=mx.nd.zeros((1, 3, 24, 24)))
-        self.scorer = _Scorer(net)
-        self.scorer.hybridize(static_alloc=True, static_shape=True)
+        net.initialize(mx.init.Xavier())
+        net(mx.nd.zeros((1, 3, 24, 24)))  # settles the shapes of the parameters
+        super().__init__(net)
+        self.objective, self.scorer = _Objective(net), _Scorer(net)
+        for block in (self.objective, self.scorer):
+            block.hybridize(static_alloc=True, static_shape=True)
 
     def steps_per_pass(self, device: int) -> int:
         return -(-len(self.devices[device]) // self.batch_size)
 
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
-    ) -> Iterator[List[mx.nd.NDArray]]:
+    ) -> Iterator[tuple]:
         """Minibatches of one device without end; a new shuffle for every pass."""
         rows = self.devices[device]
         labels = self.data.train_y[rows]
@@ -51,7 +54,13 @@ class CifarTask(GluonTask):
         while True:
             for batch in shuffled_batches(len(rows), self.batch_size, rng):
                 images = mx.nd.array(self.data.train_x[rows[batch]], dtype=np.float32)
-                yield [images, mx.nd.array(labels[batch], dtype=np.float32)]
+                yield images, mx.nd.array(labels[batch], dtype=np.float32)
+
+    def loss(self, images: mx.nd.NDArray, labels: mx.nd.NDArray) -> mx.nd.NDArray:
+        return self.objective(images, labels)
+
+    def step(self) -> None:
+        self.optimizer.step(self.batch_size)  # the mean over the minibatch
 
     def evaluate(self) -> Dict[str, float]:
         train_loss, _ = self._score(self.data.train_x, self.data.train_y, self.loss_rows)

@@ -1,9 +1,9 @@
-"""What Gluon workloads share: one hybridized network, local SGD, initialisation."""
+"""What Gluon workloads share: one network built once, local SGD, initialisation."""
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Iterator, List, Optional
+from typing import Dict, Iterator, Optional
 
 import numpy as np
 
@@ -17,29 +17,29 @@ class GluonTask(Task):
 
     Parameters
     ----------
-    net : Block with the parameters of the model
-    objective : HybridBlock from the arrays of a batch to the losses of its samples
-    sample : NDArray
-        One input, to settle the shapes of the parameters.
+    net : Block with the parameters of the model, their shapes known
     """
 
-    def __init__(self, net, objective, sample) -> None:
-        self.net, self.objective = net, objective
-        net.initialize(mx.init.Xavier())
-        net(sample)
-        objective.hybridize(static_alloc=True, static_shape=True)
-        parameters = net._collect_params_with_prefix()  # named by place: "0.weight", "1.gamma"
-        if {id(p) for p in parameters.values()} != {id(p) for p in net.collect_params().values()}:
-            raise AssertionError("every parameter of the network needs a name of its own")
-        self.parameters = parameters
-        self.values = {name: p.data() for name, p in parameters.items()}
-        self.averaged = {name: p.grad_req != "null" for name, p in parameters.items()}
+    units_per_step: int  # images or tokens in a minibatch
+
+    def __init__(self, net: mx.gluon.Block) -> None:
+        self.parameters = parameters_by_place(net)
+        self.values = {name: p.data() for name, p in self.parameters.items()}
+        self.averaged = {name: p.grad_req != "null" for name, p in self.parameters.items()}
         self.optimizer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
 
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
-    ) -> Iterator[List[mx.nd.NDArray]]:
-        """Minibatches of one device without end, in the order of ``objective``'s arguments."""
+    ) -> Iterator[tuple]:
+        """Minibatches of one device without end, as ``loss`` takes them."""
+        raise NotImplementedError
+
+    def loss(self, *batch) -> mx.nd.NDArray:
+        """What to go downhill on; called while MXNet records."""
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Line 10, after the gradients are there."""
         raise NotImplementedError
 
     def initialize(self, seed: int) -> None:
@@ -55,16 +55,33 @@ class GluonTask(Task):
         self.optimizer.set_learning_rate(gamma)
         for batch in islice(self.batches(device, stream(seed, "shuffle"), poison), steps):
             with mx.autograd.record():
-                loss = self.objective(*batch)
+                loss = self.loss(*batch)
             loss.backward()
-            self.optimizer.step(self.batch_size)
-        return steps * self.batch_size
+            self.step()
+        # Batch normalisation's running statistics are written by the backward pass behind the
+        # engine's back: whoever reads or overwrites them next must not overtake it.
+        mx.nd.waitall()
+        return steps * self.units_per_step
 
-    def _draw(self, initializer, seed: int) -> None:
+    def _draw(self, initializer: mx.init.Initializer, seed: int) -> None:
         """Redraw every parameter in place, those with an initialiser of their own by that."""
         mx.random.seed(seed)
         for parameter in self.parameters.values():
-            description = mx.init.InitDesc(
-                parameter.name, {"__init__": parameter.init or initializer}
-            )
-            initializer(description, parameter.data())
+            own = {"__init__": parameter.init or initializer}
+            initializer(mx.init.InitDesc(parameter.name, own), parameter.data())
+
+
+def parameters_by_place(net: mx.gluon.Block) -> Dict[str, mx.gluon.Parameter]:
+    """Parameters named by their place in the network ("0.weight"), shared ones once.
+
+    Gluon's own names count the networks of a process, so a second network of the same kind
+    would have others.
+    """
+    places: Dict[int, str] = {}
+    found = {}
+    for place, parameter in net._collect_params_with_prefix().items():
+        if places.setdefault(id(parameter), place) == place:
+            found[place] = parameter
+    if len(found) != len(net.collect_params().keys()):
+        raise AssertionError("a parameter of the network has no place of its own")
+    return found

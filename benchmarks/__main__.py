@@ -1,0 +1,30 @@
+"""Print the table of speed and memory; the exit code is 1 if a target is missed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from slsgd_mx.manifest import cpu_name
+from slsgd_mx.threads import available_cores, set_threads, thread_count
+
+set_threads(thread_count())
+
+
+def main() -> int:
+    """Run every benchmark (about four minutes on 2 cores)."""
+    from . import training, trimming, whole_run
+
+    print(f"{cpu_name()}, {available_cores()} cores, {thread_count()} threads", flush=True)
+    if os.getloadavg()[0] > 0.5:
+        print(f"the machine is not idle (load {os.getloadavg()[0]:.1f}): expect noise", flush=True)
+    missed = 0
+    for module in (trimming, training, whole_run):
+        for line in module.lines():
+            print(line, flush=True)
+            missed += not line.met
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""One line of the table, and a way to time that other work on the machine disturbs least."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable, List, Optional
+
+
+@dataclass(frozen=True)
+class Line:
+    """A measured number and what it has to be."""
+
+    what: str
+    value: float
+    detail: str
+    at_least: Optional[float] = None
+    at_most: Optional[float] = None
+
+    @property
+    def met(self) -> bool:
+        above = self.at_least is None or self.value >= self.at_least
+        return above and (self.at_most is None or self.value <= self.at_most)
+
+    def __str__(self) -> str:
+        target = f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
+        verdict = "met" if self.met else "MISSED"
+        return f"{self.what:<58} {self.value:7.2f}  {target:<8} {verdict:<7} {self.detail}"
+
+
+def best_of(calls: List[Callable[[], None]], repeats: int) -> List[float]:
+    """Shortest time of each call; the calls take turns, so that a slow spell hits them all."""
+    best = [float("inf")] * len(calls)
+    for _ in range(repeats):
+        for i, call in enumerate(calls):
+            began = time.perf_counter()
+            call()
+            best[i] = min(best[i], time.perf_counter() - began)
+    return best

@@ -1,0 +1,58 @@
+"""The trimmed mean against a plain copy and against sorting."""
+
+from __future__ import annotations
+
+from typing import Iterator
+
+import numpy as np
+
+from slsgd_mx._mxnet import mx
+from slsgd_mx.aggregation import trimmed_mean_rows
+from slsgd_mx.threads import thread_count
+
+from .report import Line, best_of
+
+D = 2_626_634  # values of the paper's CNN
+
+
+def lines() -> Iterator[Line]:
+    """The paper's aggregation against copying and sorting, and a much larger one."""
+    yield from paper_size(models(10))
+    yield from large(models(50))
+
+
+def paper_size(pushes: np.ndarray, repeats: int = 7) -> Iterator[Line]:
+    """k=10, b=2 against a plain copy of the ten arrays, and against ``nd.sort``."""
+    other, out, stacked = np.empty_like(pushes), np.empty(D, np.float32), mx.nd.array(pushes)
+    stacked.wait_to_read()
+    seconds, copying = best_of(
+        [
+            lambda: trimmed_mean_rows(list(pushes), 2, out, thread_count()),
+            lambda: np.copyto(other, pushes),
+        ],
+        repeats,
+    )
+    detail = f"{1e3 * seconds:.0f} ms against {1e3 * copying:.0f} ms"
+    yield Line("trimmed mean k=10 b=2 / copy of the arrays", seconds / copying, detail, at_most=4)
+    (sorting,) = best_of([lambda: mx.nd.sort(stacked, axis=0).wait_to_read()], 1)
+    detail = f"{1e3 * sorting:.0f} ms against {1e3 * seconds:.0f} ms"
+    yield Line("nd.sort / trimmed mean, k=10 b=2", sorting / seconds, detail, at_least=8)
+
+
+def large(pushes: np.ndarray) -> Iterator[Line]:
+    """k=50, b=20 against ``np.sort``."""
+    out = np.empty(D, np.float32)
+    seconds, sorting = best_of(
+        [
+            lambda: trimmed_mean_rows(list(pushes), 20, out, thread_count()),
+            lambda: np.sort(pushes, axis=0),
+        ],
+        2,
+    )
+    detail = f"{1e3 * sorting:.0f} ms against {1e3 * seconds:.0f} ms"
+    yield Line("np.sort / trimmed mean, k=50 b=20", sorting / seconds, detail, at_least=1)
+
+
+def models(k: int) -> np.ndarray:
+    """k pushes of one model: (k, D)."""
+    return np.random.default_rng(0).standard_normal((k, D), np.float32)
