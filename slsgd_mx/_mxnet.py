@@ -20,6 +20,8 @@ import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
+from .threads import VARIABLE, thread_count
+
 __all__ = ["import_gluonnlp", "mx"]
 
 NOISE = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
@@ -91,6 +93,7 @@ def _import_mxnet() -> ModuleType:
     # long after its import, so it stays.
     if "bool" not in vars(np):
         np.bool = bool
+    os.environ.setdefault(VARIABLE, str(thread_count()))  # by itself it takes half the cores
     return _import("mxnet", "mxnet==1.9.1")
 
 

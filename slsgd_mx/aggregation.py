@@ -14,10 +14,9 @@ order with a float64 accumulator.  Hence:
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -86,40 +85,26 @@ def _merge_exchange(k: int) -> List[Tuple[int, int]]:
     return pairs
 
 
-def trimmed_mean_rows(
-    rows: Sequence[np.ndarray], b: int, out: np.ndarray, threads: Optional[int] = None
-) -> None:
+def trimmed_mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
     """Write Trmean_b of k flat float32 rows into ``out``; the rows are only read.
 
     ``Trmean_b(u) = sum of u_{i:k} for i in b+1..k-b, over k - 2b`` on every coordinate.
     NaN ranks as +infinity.
     """
-    check_trim(len(rows), b)
-    d = out.size
-    workers = max(1, min(threads or 1, d // (4 * CHUNK)))
-    edges = [d * w // workers for w in range(workers + 1)]
-    parts = [([row[lo:hi] for row in rows], out[lo:hi]) for lo, hi in zip(edges, edges[1:])]
-    if workers == 1:
-        _trim_part(*parts[0], b)
-        return
-    with ThreadPoolExecutor(workers) as pool:  # NumPy lets go of the interpreter lock
-        for done in [pool.submit(_trim_part, *part, b) for part in parts]:
-            done.result()
-
-
-def _trim_part(rows: List[np.ndarray], out: np.ndarray, b: int) -> None:
     k, d = len(rows), out.size
+    check_trim(k, b)
     width = min(CHUNK, d)
     scratch = np.empty((k + 2, width + _PAD), np.float32)
     total, term = np.empty(width), np.empty(width)  # float64
-    for start in range(0, d, CHUNK):
-        part = [row[start : start + CHUNK] for row in rows]
-        n = part[0].size
-        mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
-        if np.isnan(mean.max(initial=-np.inf)):  # NaN runs through a network: rank it and redo
-            part = [np.where(np.isnan(row), np.float32(np.inf), row) for row in part]
+    with np.errstate(invalid="ignore"):  # inf - inf, only where non-finite pushes are kept
+        for start in range(0, d, CHUNK):
+            part = [row[start : start + CHUNK] for row in rows]
+            n = part[0].size
             mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
-        out[start : start + CHUNK] = mean
+            if np.isnan(mean.max()):  # NaN runs through a whole network: rank it and redo
+                part = [np.where(np.isnan(row), np.float32(np.inf), row) for row in part]
+                mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
+            out[start : start + CHUNK] = mean
 
 
 def _trim_chunk(
@@ -131,39 +116,37 @@ def _trim_chunk(
     for i, j, keep_min, keep_max in comparator_network(k, b):
         u, v = ranked[i], ranked[j]
         if keep_min:
-            ranked[i] = np.minimum(u, v, out=free.pop())
+            ranked[i] = np.minimum(u, v, free.pop())
         if keep_max:
-            ranked[j] = np.maximum(u, v, out=free.pop())
-        free += [row for row, ours in ((u, borrowed[i]), (v, borrowed[j])) if ours]
+            ranked[j] = np.maximum(u, v, free.pop())
+        if borrowed[i]:
+            free.append(u)
+        if borrowed[j]:
+            free.append(v)
         borrowed[i], borrowed[j] = keep_min, keep_max
     total[:] = ranked[b]
-    with np.errstate(invalid="ignore"):  # inf - inf, only where non-finite pushes are kept
-        for row in ranked[b + 1 : k - b]:
-            term[:] = row
-            np.add(total, term, out=total)
-        np.multiply(total, 1.0 / (k - 2 * b), out=total)
-    return np.add(total, 0.0, out=total)  # -0.0 becomes 0.0: the one tie that has two bit patterns
+    for row in ranked[b + 1 : k - b]:
+        term[:] = row
+        np.add(total, term, total)
+    np.multiply(total, 1.0 / (k - 2 * b), total)
+    return np.add(total, 0.0, total)  # -0.0 becomes 0.0: the one tie that has two bit patterns
 
 
-def mean_rows(
-    rows: Sequence[np.ndarray], b: int, out: np.ndarray, threads: Optional[int] = None
-) -> None:
+def mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
     """Write the mean of the rows into ``out`` (Option I); b plays no part."""
-    trimmed_mean_rows(rows, 0, out, threads)
+    trimmed_mean_rows(rows, 0, out)
 
 
-def median_rows(
-    rows: Sequence[np.ndarray], b: int, out: np.ndarray, threads: Optional[int] = None
-) -> None:
+def median_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
     """Write the coordinate-wise median: the trimmed mean with the largest b there is."""
-    trimmed_mean_rows(rows, (len(rows) - 1) // 2, out, threads)
+    trimmed_mean_rows(rows, (len(rows) - 1) // 2, out)
 
 
 @dataclass(frozen=True)
 class Rule:
     """An aggregation rule.
 
-    ``aggregate(rows, b, out, threads)`` reads k flat float32 rows and writes ``out``.
+    ``aggregate(rows, b, out)`` reads k flat float32 rows and writes ``out``.
     ``coordinate_wise`` says that every coordinate is aggregated by itself, so that the rule may
     be given any slice of the model.
     """
@@ -206,9 +189,10 @@ def trimmed_mean(models, b: int):
     >>> trimmed_mean(pushes, b=1).asnumpy()
     array([ 2.5, -0.5], dtype=float32)
     """
-    from ._mxnet import mx
+    from .arrays import as_ndarray, as_numpy
 
-    arrays = [model.asnumpy() for model in models]
+    models = list(models)  # alive while their memory is read
+    arrays = [as_numpy(model) for model in models]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
         raise ConfigError(f"models must have one shape, got {len(shapes)}: {shapes}")
@@ -216,4 +200,4 @@ def trimmed_mean(models, b: int):
     rows = [np.ascontiguousarray(a, np.float32).reshape(-1) for a in arrays]
     out = np.empty(rows[0].size, np.float32)
     trimmed_mean_rows(rows, int(b), out)
-    return mx.nd.array(out.reshape(shapes[0]), dtype=np.float32)
+    return as_ndarray(out.reshape(shapes[0]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Set, Tuple
 
 import numpy as np
 
 from ._mxnet import mx
 from .aggregation import RULES, check_trim
+from .arrays import as_ndarray
 from .errors import ConfigError
 
 
@@ -39,13 +40,8 @@ class _Parameter:
         self.shape, self.averaged = value.shape, averaged
         self.value = np.array(value.asnumpy(), np.float32, order="C")
         self.slots = np.zeros((k, self.value.size), np.float32)  # (k, d)
-        self.value_nd = _as_ndarray(self.value)
-        self.slots_nd = [_as_ndarray(row.reshape(self.shape)) for row in self.slots]
-
-
-def _as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
-    """The same memory as an NDArray (MXNet marks what it is given read-only: hand it a view)."""
-    return mx.nd.from_numpy(array.view(), zero_copy=True)
+        self.value_nd = as_ndarray(self.value)
+        self.slots_nd = [as_ndarray(row.reshape(self.shape)) for row in self.slots]
 
 
 class ModelServer:
@@ -64,8 +60,6 @@ class ModelServer:
         A name in ``slsgd_mx.aggregation.RULES``.
     nonfinite : {"reject", "keep"}
         Whether a push with a NaN or an infinity is refused whole or aggregated like any other.
-    threads : int, optional
-        Threads to aggregate with.
 
     Examples
     --------
@@ -89,14 +83,13 @@ class ModelServer:
         b: int = 0,
         rule: str = "trimmed-mean",
         nonfinite: str = "reject",
-        threads: Optional[int] = None,
     ) -> None:
         check_trim(k, b)
         if rule not in RULES:
             raise ConfigError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}")
         if nonfinite not in ("reject", "keep"):
             raise ConfigError(f"nonfinite={nonfinite!r} is unknown: choose reject or keep")
-        self.k, self.b, self.rule, self.nonfinite, self.threads = k, b, rule, nonfinite, threads
+        self.k, self.b, self.rule, self.nonfinite = k, b, rule, nonfinite
         self._parameters: Dict[str, _Parameter] = {}
         self._arrived: List[Set[str]] = [set() for _ in range(k)]
 
@@ -162,7 +155,7 @@ class ModelServer:
     def _update_parameter(self, parameter: _Parameter, accepted: List[int], alpha: float) -> None:
         rows = [parameter.slots[slot] for slot in accepted]
         aggregate = np.empty(parameter.value.size, np.float32)
-        RULES[self.rule].aggregate(rows, self.b, aggregate, self.threads)
+        RULES[self.rule].aggregate(rows, self.b, aggregate)
         weight = alpha if parameter.averaged else 1.0
         moving_average(parameter.value.reshape(-1), aggregate, weight)
 

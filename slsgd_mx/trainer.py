@@ -15,7 +15,6 @@ from .manifest import describe
 from .server import ModelServer
 from .store import Row, RunStore
 from .tasks import Task, build_task
-from .threads import thread_count
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def train(
     with store:
         if store.finished():  # by another process, while the data was loading
             return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
-        server = ModelServer(config.k, config.b, config.rule, config.nonfinite, thread_count())
+        server = ModelServer(config.k, config.b, config.rule, config.nonfinite)
         start, tally = _start(config, task, server, store)
         notify = listener or (lambda progress: None)
         notify(Progress(start, config))

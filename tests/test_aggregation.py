@@ -42,9 +42,9 @@ def pushes(draw, special=tuple(WILD)):
     return rows, draw(st.integers(0, (k - 1) // 2))
 
 
-def trim(rows, b, threads=None):
+def trim(rows, b):
     out = np.full(rows.shape[1], 7, np.float32)
-    trimmed_mean_rows(list(rows), b, out, threads)
+    trimmed_mean_rows(list(rows), b, out)
     return out
 
 
@@ -155,7 +155,7 @@ def test_nan_is_trimmed_like_any_other_extreme():
     assert trim(rows[:3], 0).tolist() == [math.inf]  # one too many to trim
 
 
-# ---- sizes, threads, memory ----------------------------------------------------------------
+# ---- sizes, memory ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
@@ -165,11 +165,6 @@ def test_chunk_boundaries(d):
         rows[2, -1] = math.nan  # ranking NaN anew must not disturb the other chunks
     ranked = np.sort(np.where(np.isnan(rows), np.inf, rows), axis=0)[1:4].astype(np.float64)
     np.testing.assert_allclose(trim(rows, 1), ranked.mean(axis=0), rtol=1e-6, atol=1e-7)
-
-
-def test_number_of_threads_does_not_matter_to_the_bit():
-    rows = np.random.default_rng(0).standard_normal((4, 12 * CHUNK + 17)).astype(np.float32)
-    assert trim(rows, 1, threads=1).tobytes() == trim(rows, 1, threads=3).tobytes()
 
 
 @pytest.mark.parametrize("rule", RULES)
