@@ -50,12 +50,12 @@ def lines(rounds: int = 3) -> Iterator[Line]:
     yield _compare("SLSGD epoch / bare Gluon loop", [bare, ours], rounds, IMAGES)
 
     pull(task, server)
-    x, y = task.data.test_x, task.data.test_y
+    x, pixels, y = task.data.test_x, task.data.test_pixels, task.data.test_y
     share = IMAGES // 10
 
     def evaluate(part: int) -> None:
         rows = slice(part * share, (part + 1) * share)
-        task._score(x[rows], y[rows])
+        task._score(pixels[rows], y[rows])
 
     def forward(part: int) -> None:
         bare_forward(net, x[part * share : (part + 1) * share])

@@ -173,7 +173,7 @@ def test_pushes_are_only_read(rule):
     rows[0, 3] = math.nan
     before = rows.tobytes()
     rows.flags.writeable = False
-    RULES[rule].aggregate(list(rows), 0, np.empty(rows.shape[1], np.float32), None)
+    RULES[rule].aggregate(list(rows), 0, np.empty(rows.shape[1], np.float32))
     assert rows.tobytes() == before
 
 

@@ -14,32 +14,51 @@ from slsgd_mx.errors import ConfigError, DataError
 CLASSES = 10
 CROP = slice(4, 28)  # the centre 24 of 32 rows or columns
 SHAPE = (3, 24, 24)
-SCALE = 128.0  # a power of two: dividing by it is exact
-CHUNK = 2048  # images converted at a time: about 14 MB of float32
+SCALE = 128.0  # a power of two: multiplying by its inverse is exact
+CHUNK = 2048  # images summed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """A training and a test set, ready for the network.
+    """A training and a test set; pixels become the network's input batch by batch.
 
     Attributes
     ----------
     name : str
         ``"cifar10"`` or ``"synthetic"``.
-    train_x, test_x : numpy.ndarray
-        float32, C-contiguous, (N, 3, 24, 24), centred and scaled.
+    train_pixels, test_pixels : numpy.ndarray
+        uint8, (N, 3, 24, 24): a quarter of the memory that float32 takes.
     train_y, test_y : numpy.ndarray
         int32 labels 0..9, (N,).
+    mean : numpy.ndarray
+        Per-pixel mean of the training images, (3, 24, 24).
     digest : str
-        SHA-256 over the uint8 pixels and labels the arrays were made from.
+        SHA-256 over pixels and labels.
     """
 
     name: str
-    train_x: np.ndarray
+    train_pixels: np.ndarray
     train_y: np.ndarray
-    test_x: np.ndarray
+    test_pixels: np.ndarray
     test_y: np.ndarray
+    mean: np.ndarray
     digest: str
+
+    @property
+    def train_x(self) -> np.ndarray:
+        """All training images as the network sees them, computed anew."""
+        return self.prepared(self.train_pixels)
+
+    @property
+    def test_x(self) -> np.ndarray:
+        """All test images as the network sees them, computed anew."""
+        return self.prepared(self.test_pixels)
+
+    def prepared(self, pixels: np.ndarray) -> np.ndarray:
+        """``x = (pixels - mean of the training pixels) / 128``, float32."""
+        x = np.subtract(pixels, self.mean, dtype=np.float32)
+        x *= np.float32(1 / SCALE)
+        return x
 
 
 def check_count(name: str, value: object, most: int) -> int:
@@ -66,16 +85,14 @@ def prepare(
     test_pixels: np.ndarray,
     test_labels: np.ndarray,
 ) -> ImageData:
-    """Centre and scale both sets: ``x = (pixels - mean of the training pixels) / 128``.
-
-    The mean is per pixel and channel, over the training images given here.
+    """Check both sets and put them together; the mean is over the training images given here.
 
     Parameters
     ----------
     name : str
         What the data is called in manifests and titles.
     train_pixels, test_pixels : numpy.ndarray
-        uint8, (N, 3, 24, 24), left untouched.
+        uint8, (N, 3, 24, 24).
     train_labels, test_labels : numpy.ndarray
         Integers 0..9, (N,).
 
@@ -89,13 +106,13 @@ def prepare(
         ("test", test_pixels, test_labels),
     ):
         _check(f"{name} {part} set", pixels, labels)
-    mean = mean_pixels(train_pixels)
     return ImageData(
         name=name,
-        train_x=_normalize(train_pixels, mean),
+        train_pixels=train_pixels,
         train_y=np.array(train_labels, dtype=np.int32),
-        test_x=_normalize(test_pixels, mean),
+        test_pixels=test_pixels,
         test_y=np.array(test_labels, dtype=np.int32),
+        mean=mean_pixels(train_pixels),
         digest=_digest(train_pixels, train_labels, test_pixels, test_labels),
     )
 
@@ -110,16 +127,6 @@ def mean_pixels(pixels: np.ndarray) -> np.ndarray:
         # 2,048 x 255 fits a uint32, which sums much faster than int64
         total += pixels[start : start + CHUNK].sum(axis=0, dtype=np.uint32)
     return (total / len(pixels)).astype(np.float32)
-
-
-def _normalize(pixels: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    # in chunks into one array: no second float copy of the whole set is ever held
-    out = np.empty(pixels.shape, dtype=np.float32)
-    for start in range(0, len(pixels), CHUNK):
-        part = out[start : start + CHUNK]
-        np.subtract(pixels[start : start + CHUNK], mean, out=part)
-        part /= np.float32(SCALE)
-    return out
 
 
 def _check(what: str, pixels: np.ndarray, labels: np.ndarray) -> None:

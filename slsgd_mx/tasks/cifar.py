@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, Iterator, Optional
+from typing import Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
 from .._mxnet import mx
+from ..arrays import as_ndarray
 from ..config import RunConfig
 from ..data import load_images
 from ..models import cnn
@@ -53,8 +54,7 @@ class CifarTask(GluonTask):
             labels = poison(labels)
         while True:
             for batch in shuffled_batches(len(rows), self.batch_size, rng):
-                images = mx.nd.array(self.data.train_x[rows[batch]], dtype=np.float32)
-                yield images, mx.nd.array(labels[batch], dtype=np.float32)
+                yield self._inputs(self.data.train_pixels[rows[batch]], labels[batch])
 
     def loss(self, images: mx.nd.NDArray, labels: mx.nd.NDArray) -> mx.nd.NDArray:
         return self.objective(images, labels)
@@ -63,11 +63,14 @@ class CifarTask(GluonTask):
         self.optimizer.step(self.batch_size)  # the mean over the minibatch
 
     def evaluate(self) -> Dict[str, float]:
-        train_loss, _ = self._score(self.data.train_x, self.data.train_y, self.loss_rows)
-        test_loss, accuracy = self._score(self.data.test_x, self.data.test_y)
+        train_loss, _ = self._score(self.data.train_pixels, self.data.train_y, self.loss_rows)
+        test_loss, accuracy = self._score(self.data.test_pixels, self.data.test_y)
         return {"train_loss": train_loss, "test_loss": test_loss, "test_accuracy": accuracy}
 
-    def _score(self, x: np.ndarray, y: np.ndarray, rows: Optional[np.ndarray] = None) -> tuple:
+    def _inputs(self, pixels: np.ndarray, labels: np.ndarray) -> Tuple[mx.nd.NDArray, ...]:
+        return as_ndarray(self.data.prepared(pixels)), as_ndarray(labels.astype(np.float32))
+
+    def _score(self, pixels: np.ndarray, y: np.ndarray, rows: Optional[np.ndarray] = None) -> tuple:
         """Mean cross entropy and accuracy over (the given rows of) a set of images."""
         count = len(y) if rows is None else len(rows)
         size = min(EVAL_BATCH, count)
@@ -75,9 +78,7 @@ class CifarTask(GluonTask):
         for start in range(0, count, size):
             start = min(start, count - size)  # every batch has one shape; the overlap is cut below
             part = slice(start, start + size) if rows is None else rows[start : start + size]
-            loss, hit = self.scorer(
-                mx.nd.array(x[part], dtype=np.float32), mx.nd.array(y[part], dtype=np.float32)
-            )
+            loss, hit = self.scorer(*self._inputs(pixels[part], y[part]))
             losses.append(loss)
             hits.append(hit)
         tail = count - size * (len(losses) - 1)  # rows of the last batch that are new
