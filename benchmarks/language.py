@@ -1,0 +1,80 @@
+"""The language model: hybridized training against the tutorial's loop, an epoch against both."""
+
+from __future__ import annotations
+
+import time
+from typing import Iterator, List
+
+from slsgd_mx import Lstm, RunConfig
+from slsgd_mx._mxnet import mx
+from slsgd_mx.algorithm import initialize, local_sgd, pull, push
+from slsgd_mx.models import language_model
+from slsgd_mx.server import ModelServer
+from slsgd_mx.tasks import build_task
+from slsgd_mx.tasks.lstm import CLIP
+
+from .report import Line
+
+STEPS = 8  # batches of 20 x 35 tokens a worker: about three seconds
+
+
+def lines(rounds: int = 2) -> Iterator[Line]:
+    """The full vocabulary, 33,278 types: 7.3 million values."""
+    sizes = Lstm(data="synthetic", device_batches=STEPS, loss_batches=STEPS, test_batches=1)
+    config = RunConfig(task=sizes, n=10, gamma=20, batch_size=20, b=2, warm_up=False)
+    task, server = build_task(config), ModelServer(config.k, config.b)
+    initialize(config, task, server)
+    net, trainer = tutorial_network(sizes.vocab_size)
+
+    def ours(slot: int) -> None:
+        pull(task, server)
+        local_sgd(1, slot, config, task, poisoned=False)
+        push(1, slot, slot, config, task, server, poisoned=False)
+        if slot == config.k - 1:
+            server.update(1.0)
+
+    def bare(slot: int) -> None:
+        task.train(slot, STEPS, 20.0, seed=0)
+
+    def tutorial(slot: int) -> None:
+        data, target = task.devices[slot]
+        train_as_tutorial(net, trainer, zip(map(mx.nd.array, data), map(mx.nd.array, target)))
+
+    seconds = [0.0, 0.0, 0.0]
+    for turn in range(rounds):
+        for slot in range(config.k):
+            for side, call in enumerate((tutorial, bare, ours)):
+                began = time.perf_counter()
+                call(slot)
+                seconds[side] += (time.perf_counter() - began) * (turn > 0)
+    tokens = (rounds - 1) * config.k * STEPS * task.units_per_step
+    speeds = [tokens / total for total in seconds]
+    detail = f"{speeds[1]:.0f} against {speeds[0]:.0f} tokens/s"
+    yield Line("LSTM training / tutorial's loop", speeds[1] / speeds[0], detail, at_least=1.3)
+    detail = f"{speeds[2]:.0f} against {speeds[1]:.0f} tokens/s, {STEPS} steps a worker"
+    yield Line("LSTM epoch / bare local training", speeds[2] / speeds[1], detail, at_least=0.93)
+
+
+def tutorial_network(vocab_size: int) -> tuple:
+    """GluonNLP's model as its tutorial trains it: not hybridized."""
+    net = language_model(vocab_size)
+    net.initialize(mx.init.Xavier())
+    options = {"learning_rate": 20, "momentum": 0, "wd": 0}
+    return net, mx.gluon.Trainer(net.collect_params(), "sgd", options)
+
+
+def train_as_tutorial(net, trainer, batches: Iterator) -> None:
+    """Truncated backpropagation through time with a check of every gradient's norm."""
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    state: List = net.begin_state(batch_size=20)
+    parameters = list(net.collect_params().values())
+    for data, target in batches:
+        state = [part.detach() for part in state]
+        with mx.autograd.record():
+            output, state = net(data, state)
+            losses = loss(output.reshape(-3, -1), target.reshape(-1))
+            mean = losses.sum() / data.size
+        mean.backward()
+        mx.gluon.utils.clip_global_norm([p.grad() for p in parameters], CLIP)
+        trainer.step(1)
+    mx.nd.waitall()
