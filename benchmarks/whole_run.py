@@ -16,7 +16,7 @@ from .report import Line
 
 
 def lines() -> Iterator[Line]:
-    """``slsgd-mx cifar`` on 60,000 images in the official layout, ``slsgd-mx lstm`` at full size."""
+    """``slsgd-mx cifar`` on 60,000 images, ``slsgd-mx lstm`` with every type."""
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder) / "cifar-10-batches-bin")
         ready, peak = measure("cifar", "--b", "2", "--data-dir", folder, out=folder + "/cifar")
