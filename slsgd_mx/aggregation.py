@@ -146,14 +146,11 @@ def median_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
 class Rule:
     """An aggregation rule.
 
-    ``aggregate(rows, b, out)`` reads k flat float32 rows and writes ``out``.
-    ``coordinate_wise`` says that every coordinate is aggregated by itself, so that the rule may
-    be given any slice of the model.
+    ``aggregate(rows, b, out)`` reads k flat float32 rows of one parameter and writes ``out``.
     """
 
     aggregate: Callable[..., None]
     summary: str
-    coordinate_wise: bool = True
 
 
 RULES: Dict[str, Rule] = {
@@ -191,7 +188,9 @@ def trimmed_mean(models, b: int):
     """
     from .arrays import as_ndarray, as_numpy
 
-    models = list(models)  # alive while their memory is read
+    models = list(models)
+    if not all(hasattr(model, "wait_to_read") for model in models):
+        raise ConfigError("models must be NDArrays: mx.nd.array(x) makes one of a NumPy array")
     arrays = [as_numpy(model) for model in models]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:

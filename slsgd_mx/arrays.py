@@ -22,7 +22,7 @@ def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
 
 
 def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
-    """The values of an NDArray, to be read only and only while the NDArray lives.
+    """The values of an NDArray, read only.
 
     >>> as_numpy(mx.nd.array([[1, 2]]))
     array([[1., 2.]], dtype=float32)
@@ -34,6 +34,7 @@ def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
     mx.base.check_call(mx.base._LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     dtype = np.dtype(array.dtype)
     memory = (ctypes.c_char * (array.size * dtype.itemsize)).from_address(pointer.value)
+    memory.owner = array  # which lives as long as somebody looks into it
     view = np.frombuffer(memory, dtype).reshape(array.shape)
     view.flags.writeable = False
     return view

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type, Union
 
@@ -14,6 +13,8 @@ from .attacks import find_attack
 from .errors import ConfigError
 from .partition import PARTITIONS
 from .schedule import SCHEDULES
+
+LARGEST = 3.4e38  # what a float32 holds
 
 
 def require(condition: bool, name: str, value: object, legal: str) -> None:
@@ -65,6 +66,13 @@ class Cifar:
         legal = f"1 <= loss_images <= train_images={self.train_images}"
         require(self.loss_images <= self.train_images, "loss_images", self.loss_images, legal)
 
+    def within(self, n: int, **changes: Any) -> Cifar:
+        """Changed sizes; the training loss is measured on no more images than there are."""
+        images = changes.get("train_images", self.train_images)
+        return dataclasses.replace(
+            self, **{"loss_images": min(self.loss_images, images), **changes}
+        )
+
     @property
     def slug(self) -> str:
         return f"{self.kind}-{self.data}-{self.partition}"
@@ -94,9 +102,19 @@ class Lstm:
         _require_name("partition", self.partition, ("shuffled", "consecutive"))
         _require_whole(self, vocab_size=3, bptt=1, device_batches=1, loss_batches=1)
         _require_whole(self, test_batches=1, width=1)
+        if self.data == "synthetic":
+            legal = "20 <= vocab_size <= 100000 for synthetic text"
+            require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
         most = n * self.device_batches
         legal = f"1 <= loss_batches <= n * device_batches = {most}"
         require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
+
+    def within(self, n: int, **changes: Any) -> Lstm:
+        """Changed sizes; the training loss is measured on no more batches than there are."""
+        batches = n * changes.get("device_batches", self.device_batches)
+        return dataclasses.replace(
+            self, **{"loss_batches": min(self.loss_batches, batches), **changes}
+        )
 
     @property
     def slug(self) -> str:
@@ -172,7 +190,7 @@ class RunConfig:
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
         require(self.q <= self.k, "q", self.q, f"0 <= q <= k={self.k}")
         check_trim(self.k, self.b)
-        require(0 < self.gamma < math.inf, "gamma", self.gamma, "gamma > 0")
+        require(0 < self.gamma <= LARGEST, "gamma", self.gamma, f"0 < gamma <= {LARGEST:g}")
         require(0 < self.alpha <= 1, "alpha", self.alpha, "0 < alpha <= 1")
         require(0 <= self.drop_rate < 1, "drop_rate", self.drop_rate, "0 <= drop_rate < 1")
         _require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
@@ -204,7 +222,8 @@ class RunConfig:
             start = known.start if self.attacker_start is None else self.attacker_start
             scale = known.scale if self.attack_scale is None else float(self.attack_scale)
             _require_name("attacker_start", start, ("fresh", "pulled"))
-            require(math.isfinite(scale), "attack_scale", scale, "a finite number")
+            legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
+            require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
 
@@ -215,8 +234,16 @@ class RunConfig:
     def warnings(self) -> List[str]:
         """What is allowed but probably not meant."""
         said = []
-        if self.q > 0 and self.b < self.q and self.rule == "trimmed-mean":
+        if self.q > 0 and self.b < self.q and self.rule != "median":
             said.append(f"b={self.b} < q={self.q}: trimming cannot remove every poisoned push")
+        gone = self.attack == "silent" or (
+            self.attack in ("nan", "inf") and self.nonfinite == "reject"
+        )
+        if gone and self.k - self.q <= 2 * self.b:
+            said.append(
+                f"{self.attack} leaves k-q={self.k - self.q} pushes, and trimming needs more than "
+                f"2b={2 * self.b}: the model will never change"
+            )
         if 2 * self.q >= self.k:
             said.append(f"2q={2 * self.q} >= k={self.k}: no rule can withstand that many")
         never = self.alpha_schedule == "step" and self.alpha_decay_epoch >= self.epochs

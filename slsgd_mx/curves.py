@@ -26,12 +26,16 @@ def column(rows: Sequence[Row], name: str) -> np.ndarray:
 
 
 def curve(label: str, runs: Sequence[Sequence[Row]], metric: str) -> Curve:
-    """A metric over epochs of one or several repeats of a run."""
-    return Curve(label, column(runs[0], "epoch"), np.stack([column(r, metric) for r in runs]))
+    """A metric over epochs of one or several repeats; where a run ended early, NaN."""
+    epochs = np.unique(np.concatenate([column(rows, "epoch") for rows in runs]))
+    y = np.full((len(runs), len(epochs)), np.nan)
+    for repeat, rows in enumerate(runs):
+        y[repeat, np.searchsorted(epochs, column(rows, "epoch"))] = column(rows, metric)
+    return Curve(label, epochs, y)
 
 
-def mean_rows(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
-    """The metrics averaged over repeats, row by row."""
+def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
+    """The metrics averaged over repeats, row by row, as far as all of them go."""
     rows = []
     for repeats in zip(*runs):
         mean = {
@@ -67,10 +71,9 @@ def metric_panels(config: RunConfig, lines: Sequence) -> List[Panel]:
 
 def data_note(config: RunConfig) -> str:
     """Names the data under a picture; a stand-in is called one."""
-    sizes = config.task
-    if sizes.data == "synthetic":
-        return "Synthetic data: an embedded, drawn stand-in."
-    return f"Data: {sizes.data}."
+    if config.task.data == "synthetic":
+        return "Synthetic data: an embedded, made-up stand-in."
+    return f"Data: {config.task.data}."
 
 
 def write_curves(path: Path, config: RunConfig, lines: Sequence) -> None:
@@ -89,5 +92,6 @@ def write_curves(path: Path, config: RunConfig, lines: Sequence) -> None:
 def draw_runs(config: RunConfig, runs: Sequence[Sequence[Row]], path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
     attack = f", {config.attack}, q={config.q}" if config.q else ", no attack"
-    title = f"{config.task.data} ({config.task.partition}){attack}"
+    kind = "synthetic data" if config.task.data == "synthetic" else config.task.data
+    title = f"{config.task.kind}, {kind} ({config.task.partition}){attack}"
     draw(metric_panels(config, [(legend(config), runs)]), path, title, data_note(config))

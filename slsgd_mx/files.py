@@ -6,6 +6,8 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Dict, Iterator
 
@@ -27,7 +29,9 @@ def save_arrays(path: Path, values: Values) -> None:
             mx.nd.save(str(beside), arrays)
             mx.nd.load(str(beside))  # MXNet does not notice a disk that fills up at the end
         except mx.base.MXNetError as error:
-            raise OSError(errno.ENOSPC, f"not written whole ({_first_line(error)})") from error
+            full = beside.parent.is_dir() and shutil.disk_usage(beside.parent).free < 2**20
+            code = errno.ENOSPC if full else errno.EIO
+            raise OSError(code, f"not written whole ({_first_line(error)})") from error
         with open(beside, "rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
@@ -48,6 +52,21 @@ def load_arrays(path: Path) -> Values:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or ["unknown"])[-1]
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; a RunError if it is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{path} is damaged: it is no text") from error
+
+
+def warn(message: str) -> None:
+    """Tell the user on standard error, between the lines of a progress bar if there is one."""
+    from tqdm import tqdm
+
+    tqdm.write(f"warning: {message}", file=sys.stderr)
 
 
 def digest(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Callable, Dict
 
 from .config import Cifar, Lstm, RunConfig
@@ -71,8 +71,13 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     >>> (config.n, config.b, config.task.partition)
     (20, 2, 'unbalanced')
     """
+    if task not in PRESETS:
+        raise ConfigError(f"task={task!r} is unknown: choose one of {', '.join(PRESETS)}")
     if name not in PRESETS[task]:
         raise ConfigError(f"preset={name!r} is unknown: choose one of {', '.join(PRESETS[task])}")
     base = PRESETS[task][name]()
-    inner = {key: changes.pop(key) for key in list(changes) if hasattr(base.task, key)}
-    return replace(base, task=replace(base.task, **inner), **changes)
+    names = {field.name for field in fields(base.task)}
+    inner = {key: changes.pop(key) for key in list(changes) if key in names}
+    n = changes.get("n", base.n)
+    sizes = base.task.within(n=n if isinstance(n, int) else base.n, **inner)
+    return replace(base, task=sizes, **changes)

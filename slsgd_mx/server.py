@@ -106,7 +106,7 @@ class ModelServer:
     def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
         """Hand in a worker's value of a parameter (line 12); once a slot, key and epoch."""
         parameter = self._find(key)
-        if not 0 <= slot < self.k:
+        if not isinstance(slot, (int, np.integer)) or not 0 <= slot < self.k:
             raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {self.k - 1}")
         if value.shape != parameter.shape:
             raise ConfigError(f"push to {key!r} has shape {value.shape}, not {parameter.shape}")

@@ -14,7 +14,6 @@ checkpoint a run resumes from are cut off and computed again.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import fcntl
 import io
@@ -32,8 +31,10 @@ from .files import (
     digest,
     disk_errors,
     load_arrays,
+    read_text,
     save_arrays,
     sync_folder,
+    warn,
     write_atomically,
 )
 
@@ -81,8 +82,13 @@ class RunStore:
         with disk_errors(self.folder):
             check_folder(self.folder, self.config)
             if (self.folder / "DIVERGED").exists():
-                raise DivergedError((self.folder / "DIVERGED").read_text())
-            return (self.folder / "DONE").exists()
+                raise DivergedError(read_text(self.folder / "DIVERGED"))
+            if not (self.folder / "DONE").exists():
+                return False
+            rows = self._rows_until(self.config.epochs)
+            if json.dumps(rows[-1]) != read_text(self.folder / "DONE").strip():
+                raise RunError(self._damaged(self.config.epochs))
+            return True
 
     def rows(self) -> List[Row]:
         """The complete rows of metrics.csv."""
@@ -103,12 +109,15 @@ class RunStore:
         rows = self.rows()[: len(due)]
         whole = all(tuple(row) == self.columns and None not in row.values() for row in rows)
         if not whole or [row["epoch"] for row in rows] != [str(t) for t in due]:
-            raise RunError(
-                f"{self.folder / 'metrics.csv'} is damaged: its rows are not those of the "
-                f"evaluations up to epoch {epoch}, where the checkpoint is. Put the file back, or "
-                f"remove {self.folder} to start the run again"
-            )
+            raise RunError(self._damaged(epoch))
         return rows
+
+    def _damaged(self, epoch: int) -> str:
+        return (
+            f"{self.folder / 'metrics.csv'} is damaged: its rows are not those of the evaluations "
+            f"up to epoch {epoch}, where the model is. Put the file back, or remove {self.folder} "
+            "to start the run again"
+        )
 
     def append(self, row: Dict[str, Any]) -> None:
         """Add a row to metrics.csv and make sure that it is on disk."""
@@ -126,21 +135,25 @@ class RunStore:
             for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
                 old.unlink()
 
-    def write_manifest(self, manifest: Dict[str, Any]) -> None:
-        """Note with what a session computes; sessions before it are kept."""
-        path = self.folder / "manifest.json"
-        sessions: List[Any] = []
-        if path.exists():
-            with contextlib.suppress(ValueError, KeyError):
-                sessions = json.loads(path.read_text())["sessions"]
-        text = json.dumps({"sessions": [*sessions, manifest]}, indent=1)
+    def begin_session(self, session: Dict[str, Any]) -> None:
+        """Note with what a session computes; it must go on with the data of those before it."""
+        before = self.sessions()
+        if before and session["after_epoch"]:
+            _compare_sessions(self.folder, before[-1], session)
+        text = json.dumps({"sessions": [*before, session]}, indent=1)
         with disk_errors(self.folder):
-            write_atomically(path, text.encode())
+            write_atomically(self.folder / "manifest.json", text.encode())
 
     def sessions(self) -> List[Dict[str, Any]]:
         """With what earlier sessions of this run computed."""
         path = self.folder / "manifest.json"
-        return json.loads(path.read_text())["sessions"] if path.exists() else []
+        if not path.exists():
+            return []
+        try:
+            sessions = json.loads(read_text(path))["sessions"]
+            return [dict(session) for session in sessions]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path} is damaged: put it back, or remove it to go on") from error
 
     def mark_diverged(self, epoch: int) -> None:
         """Note that the model stopped being finite, so that a rerun says so at once; raise it."""
@@ -169,17 +182,38 @@ def check_folder(folder: Path, config: RunConfig) -> None:
         if folder.is_dir() and {p.name for p in folder.iterdir()} - ours:
             raise RunError(f"{folder} is not empty and not a run: choose another with --out")
         return
-    if path.read_text() == config.to_json():
+    text = read_text(path)
+    if text == config.to_json():
         return
     try:
-        theirs = RunConfig.from_json(path.read_text()).to_dict()
+        theirs, ours = _flat(RunConfig.from_json(text)), _flat(config)
     except ConfigError as error:
         raise RunError(f"{path} cannot be read ({error}): choose another folder") from error
-    ours = config.to_dict()
-    differ = [f"{x}={theirs[x]} there, {ours[x]} here" for x in ours if theirs[x] != ours[x]]
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    differ = [f"{name}={theirs.get(name)} there, {ours.get(name)} here" for name in names]
     raise RunError(
         f"{folder} holds another run ({'; '.join(differ)}): choose another folder with --out"
     )
+
+
+def _flat(config: RunConfig) -> Dict[str, Any]:
+    values = config.to_dict()
+    return {**values.pop("task"), **values}
+
+
+def _compare_sessions(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:
+    """Refuse to go on with other data; say if the bits may differ for another reason."""
+    if before.get("data_sha256") != now["data_sha256"]:
+        raise RunError(
+            f"{folder} was computed on other data (SHA-256 {before.get('data_sha256')} there, "
+            f"{now['data_sha256']} here): give the same --data-dir, or another --out"
+        )
+    names = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")
+    differ = [f"{x} {before.get(x)} -> {now[x]}" for x in names if before.get(x) != now[x]]
+    if differ:
+        warn(
+            f"{folder} goes on with {', '.join(differ)}: its bytes may differ from an unbroken run"
+        )
 
 
 def read_metrics(folder: Path) -> List[Row]:
@@ -187,7 +221,7 @@ def read_metrics(folder: Path) -> List[Row]:
     path = Path(folder) / "metrics.csv"
     if not path.exists():
         return []
-    text = path.read_text()
+    text = read_text(path)
     whole = text[: text.rfind("\n") + 1]
     return list(csv.DictReader(io.StringIO(whole)))
 
@@ -206,7 +240,8 @@ def _to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
 
 def list_checkpoints(folder: Path) -> List[Path]:
     """Checkpoints of a folder, the newest first."""
-    return sorted(folder.glob("epoch-*.params"), reverse=True)
+    paths = [p for p in folder.glob("epoch-*.params") if p.name[6:].split(".")[0].isdigit()]
+    return sorted(paths, key=lambda path: int(path.name[6:].split(".")[0]), reverse=True)
 
 
 def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, Any]) -> Path:
@@ -222,15 +257,15 @@ def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, A
 
 def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
     """The newest checkpoint that is sound; a RunError if there are some but none is sound."""
-    from tqdm import tqdm
-
     paths = list_checkpoints(folder)
     for path in paths:
         if path.name.split(".")[1] == digest(path):
+            for corrupt in paths[: paths.index(path)]:
+                warn(f"{corrupt} is corrupt and set aside; going on from {path.name}")
+                corrupt.rename(corrupt.with_suffix(".corrupt"))
             values = load_arrays(path)
             notes = json.loads(values.pop("notes").tobytes())
             return notes.pop("epoch"), values, notes
-        tqdm.write(f"warning: {path} is corrupt, trying the one before it")
     if paths:
         raise RunError(
             f"no checkpoint in {folder} is sound: remove the folder {folder.parent} "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ class RunResult:
     folder: Path
     rows: List[Row]
     resumed_from: int = 0  # the epoch this call started after; T if the run was done already
+    diverged: str = ""  # why the run ended early, if it did
 
 
 Listener = Callable[[Progress], None]
@@ -105,7 +107,7 @@ def _start(
 ) -> Tuple[int, _Tally]:
     """Give the server x_0, or the model of the last checkpoint; return the epoch it is of."""
     epoch, values, notes = store.resume()
-    store.write_manifest(describe(epoch, task.data_digest))
+    store.begin_session(describe(epoch, task.data_digest))
     if values is None:
         initialize(config, task, server)
         return 0, _Tally()
@@ -134,6 +136,7 @@ def _run_epochs(
         if t % config.eval_every == 0 or t == config.epochs or diverged:
             pull(task, server)
             metrics = task.evaluate()
+            diverged = diverged or any(math.isnan(value) for value in metrics.values())
             store.append({"epoch": t, "alpha": config.alpha_at(t), **metrics, **tally.cells()})
             tally = _Tally()
         if diverged:

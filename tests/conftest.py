@@ -2,34 +2,50 @@
 
 import dataclasses
 import os
+from functools import partial
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # MXNet reads it once, when it is imported
 
 import pytest
 from hypothesis import settings
 
-from slsgd_mx.config import Cifar, RunConfig
+from slsgd_mx.config import TASKS, RunConfig
 
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=100, database=None
 )
 settings.load_profile("repeatable")
 
-SIZES = dict(data="synthetic", train_images=80, test_images=20, loss_images=80, width=2)
-SYMBOLS = dict(n=8, k=4, batch_size=10, epochs=3, eval_every=1)
+SIZES = {
+    "cifar": dict(data="synthetic", train_images=80, test_images=20, loss_images=80, width=2),
+    "lstm": dict(
+        data="synthetic",
+        vocab_size=24,
+        bptt=4,
+        device_batches=3,
+        loss_batches=4,
+        test_batches=3,
+        width=8,
+    ),
+}
+SYMBOLS = {"cifar": dict(batch_size=10), "lstm": dict(batch_size=3, gamma=5)}
 
 
-def tiny_config(**changes):
-    """A RunConfig of 8 devices x 10 images, with changes by name of it or of its task."""
-    names = {field.name for field in dataclasses.fields(Cifar)}
-    sizes = {**SIZES, **{name: changes.pop(name) for name in names & set(changes)}}
-    return RunConfig(task=Cifar(**sizes), **{**SYMBOLS, **changes})
+def tiny_config(kind, **changes):
+    """8 devices of 10 images or 36 tokens, with changes by name of RunConfig or of its task."""
+    names = {field.name for field in dataclasses.fields(TASKS[kind])}
+    sizes = {**SIZES[kind], **{name: changes.pop(name) for name in names & set(changes)}}
+    symbols = dict(n=8, k=4, epochs=3, eval_every=1, **SYMBOLS[kind])
+    return RunConfig(task=TASKS[kind](**sizes), **{**symbols, **changes})
 
 
 @pytest.fixture(scope="session")
-def tiny():
-    """The function that makes tiny configurations."""
-    return tiny_config
+def tiny(request):
+    """The function that makes tiny configurations, of the CNN unless a test asks for others.
+
+    ``pytest.mark.parametrize("tiny", TASKS, indirect=True)`` runs a test on every task.
+    """
+    return partial(tiny_config, getattr(request, "param", "cifar"))
 
 
 @pytest.fixture(scope="session")

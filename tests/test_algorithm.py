@@ -1,4 +1,4 @@
-"""Algorithm 1 on a real, tiny task: every feature does something, and exactly what it says."""
+"""Algorithm 1 on real, tiny tasks: every feature does something, and exactly what it says."""
 
 from dataclasses import replace
 from itertools import islice
@@ -10,8 +10,13 @@ from slsgd_mx import algorithm
 from slsgd_mx._mxnet import mx
 from slsgd_mx.algorithm import initialize, run_epoch, select_devices, select_poisoned
 from slsgd_mx.attacks import ATTACKS
+from slsgd_mx.config import TASKS
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.server import ModelServer
+
+pytestmark = pytest.mark.parametrize("tiny", TASKS, indirect=True)
+
+LABEL_ATTACKS = [name for name, attack in ATTACKS.items() if attack.labels]
 
 
 class SpyServer(ModelServer):
@@ -82,31 +87,43 @@ def test_repeating_an_epoch_gives_the_same_bytes(tiny, task, x0):
 # ---- no feature is silently a no-op --------------------------------------------------------
 
 
-def test_label_flip_is_not_a_no_op(tiny, task, monkeypatch):
+@pytest.mark.parametrize("attack", LABEL_ATTACKS)
+def test_a_label_attack_is_not_a_no_op(tiny, task, monkeypatch, attack):
     honest = run(tiny(), task)
-    attacked = tiny(q=2, attack="label-flip", attacker_start="pulled")
+    attacked = tiny(q=2, attack=attack, attacker_start="pulled")
     assert run(attacked, task)[-1] != honest[-1]
-    harmless = replace(ATTACKS["label-flip"], labels=lambda y, context: y)
-    monkeypatch.setitem(ATTACKS, "label-flip", harmless)
-    assert run(attacked, task) == honest  # so the flip alone made the difference
+    harmless = replace(ATTACKS[attack], labels=lambda y, context: y)
+    monkeypatch.setitem(ATTACKS, attack, harmless)
+    assert run(attacked, task) == honest  # so the labels alone made the difference
 
 
-def test_poisoned_devices_train_on_nine_minus_y(tiny, task, x0, monkeypatch):
-    seen = []
-    batches = task.batches
-    monkeypatch.setattr(
-        task,
-        "batches",
-        lambda device, rng, poison: seen.append(poison) or batches(device, rng, poison),
-    )
-    config = tiny(q=2, attack="label-flip")
+@pytest.mark.parametrize("attack", LABEL_ATTACKS)
+def test_poisoned_devices_train_on_poisoned_labels(tiny, task, x0, monkeypatch, attack):
+    """Other labels, the same inputs; the honest are left alone."""
+    seen, batches = [], task.batches
+    monkeypatch.setattr(task, "batches", lambda *args: seen.append(args[2]) or batches(*args))
+    config = tiny(q=2, attack=attack, attack_scale=7)
     one_epoch(config, task, x0, 1)
     poisoned = select_poisoned(config, 1).tolist()
     assert [slot for slot, poison in enumerate(seen) if poison is not None] == poisoned
-    clean, wrong = (batches(3, stream(0, "x"), poison) for poison in (None, seen[poisoned[0]]))
-    for (images, y), (same_images, flipped) in islice(zip(clean, wrong), 4):
-        assert images.asnumpy().tobytes() == same_images.asnumpy().tobytes()
-        assert (y + flipped).asnumpy().tolist() == [9.0] * 10
+    inputs, y = one_pass(task, batches, None)
+    same, bad = one_pass(task, batches, seen[poisoned[0]])
+    assert same == inputs and bad != y
+    if attack == "label-flip":
+        assert bad == [task.classes - 1 - label for label in y]
+    elif attack == "label-shift":
+        assert bad == [max(label - 7, 0) for label in y]
+    else:
+        assert sorted(bad) == sorted(y)
+
+
+def one_pass(task, batches, poison):
+    """Inputs and labels of one pass of device 3."""
+    inputs, labels = [], []
+    for *parts, y in islice(batches(3, stream(0, "x"), poison), task.steps_per_pass(3)):
+        inputs += [part if isinstance(part, int) else part.asnumpy().tolist() for part in parts]
+        labels += y.asnumpy().ravel().tolist()
+    return inputs, labels
 
 
 def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):
@@ -139,7 +156,7 @@ def test_moving_average_is_not_a_no_op(tiny, task, x0):
     """x_t = (1 - alpha) x_{t-1} + alpha x'_t, running statistics aside."""
     _, plain = one_epoch(tiny(b=1), task, x0, 1)
     _, x1 = one_epoch(tiny(b=1, alpha=0.25, alpha_schedule="constant"), task, x0, 1)
-    assert any(map(statistics, x0))
+    assert any(map(statistics, x0)) == (tiny().task.kind == "cifar")
     for key in x0:
         assert plain[key].tobytes() != x0[key].tobytes()
         if statistics(key):
@@ -161,7 +178,8 @@ def test_drop_rate_is_not_a_no_op(tiny, task):
     reports = [run_epoch(t, config, task, server) for t in range(1, 7)]
     missing = [len(report.update.missing) for report in reports]
     assert 0 < sum(missing) < 24
-    assert [report.units for report in reports] == [10 * (4 - m) for m in missing]
+    each = task.steps_per_pass(0) * task.units_per_step
+    assert [report.units for report in reports] == [each * (4 - m) for m in missing]
 
 
 # ---- exactly q poisoned --------------------------------------------------------------------
@@ -227,7 +245,8 @@ def test_defaults_are_fedavg_by_a_plain_loop(tiny, task, x0):
         for device in select_devices(config, t).tolist():
             for key, value in x.items():
                 task.values[key][:] = mx.nd.array(value)
-            task.train(device, 1, config.gamma, integer_seed(0, "train", t, device))
+            steps = task.steps_per_pass(device)
+            task.train(device, steps, config.gamma, integer_seed(0, "train", t, device))
             trained.append({key: value.asnumpy() for key, value in task.values.items()})
         x = {key: np.mean([m[key] for m in trained], axis=0, dtype=np.float64) for key in x}
         run_epoch(t, config, task, server)
@@ -258,7 +277,7 @@ def test_heterogeneous_steps_are_counted(tiny, task):
     config = tiny(local_steps=(2, 5), epochs=1)
     report = run_epoch(1, config, task, serve(config, task))
     steps = [algorithm.local_iterations(1, int(i), config, task) for i in report.selected]
-    assert report.units == 10 * sum(steps) and len(set(steps)) > 1
+    assert report.units == task.units_per_step * sum(steps) and len(set(steps)) > 1
 
 
 def test_permutation_selection_visits_every_device_once(tiny, task):

@@ -11,10 +11,14 @@ from click.testing import CliRunner
 
 import slsgd_mx
 from slsgd_mx.cli import COMMANDS, main
-from slsgd_mx.config import RunConfig
+from slsgd_mx.config import Lstm, RunConfig
 from slsgd_mx.store import read_metrics
 
 TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
+TEXT = (
+    "--preset smoke --vocab-size 24 --bptt 4 --device-batches 3 --loss-batches 4 --test-batches 3 "
+    "-n 8 -k 4 --batch-size 3 --width 8"
+)
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -38,6 +42,10 @@ def call(line, *more):
 
 def cifar(more="", *arguments):
     return call(f"cifar {TINY} --eval-every 1 --epochs 2 {more}", *arguments)
+
+
+def lstm(more=""):
+    return call(f"lstm {TEXT} --eval-every 1 --epochs 2 {more}")
 
 
 def only_run():
@@ -71,6 +79,26 @@ def test_rerunning_says_that_it_is_done():
     assert again.exit_code == 0 and "already done: run" in again.output
     assert "test accuracy" in again.output
     assert Path("run/metrics.csv").read_bytes() == before
+
+
+def test_a_language_model_from_the_call_to_the_picture():
+    line = "--q 1 --b 1 --alpha 0.5 --alpha-decay-epoch 1 --gamma 3 --partition consecutive"
+    result = lstm(line)
+    assert result.exit_code == 0 and "warning" not in result.output, result.output
+    folder = only_run()
+    assert (folder / "curve.png").read_bytes().startswith(PNG)
+    rows = read_metrics(folder)
+    assert [(row["epoch"], row["alpha"]) for row in rows] == [("1", "1.0"), ("2", "0.5")]
+    assert f"test perplexity {float(rows[-1]['test_perplexity']):.4f}" in result.output
+    config = RunConfig.from_json((folder / "config.json").read_text())
+    assert (config.n, config.k, config.q, config.b, config.gamma) == (8, 4, 1, 1, 3.0)
+    assert (config.attack, config.attacker_start) == ("label-permute", "fresh")
+    expected = Lstm("synthetic", "consecutive", 24, 4, 3, 4, 3, 8)
+    assert config.task == expected and folder.name == config.slug
+    before = (folder / "metrics.csv").read_bytes()
+    again = lstm(line)
+    assert again.exit_code == 0 and f"already done: {folder}" in again.output
+    assert (folder / "metrics.csv").read_bytes() == before
 
 
 def test_every_option_reaches_the_configuration():
@@ -173,6 +201,11 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ),
         ("data where mnist", "'mnist' is not one of cifar10"),
         ("nonsense", "No such command"),
+        ("lstm --data cifar10", "'cifar10' is not one of 'wikitext2', 'synthetic'"),
+        ("lstm --partition balanced", "'balanced' is not one of 'shuffled', 'consecutive'"),
+        ("lstm --train-images 5", "No such option"),
+        ("lstm --loss-batches 3201", "needs 1 <= loss_batches <= n * device_batches = 3200"),
+        ("lstm --preset smoke --vocab-size 19", "needs 20 <= vocab_size <= 100000"),
     ],
 )
 def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
@@ -182,7 +215,7 @@ def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
     assert not Path("runs").exists()
 
 
-@pytest.mark.parametrize("line", ["cifar --epochs 1", "partition"])
+@pytest.mark.parametrize("line", ["cifar --epochs 1", "lstm --epochs 1", "partition"])
 def test_missing_data_names_three_ways_on(line):
     result = call(line)
     assert result.exit_code == 1
@@ -228,9 +261,13 @@ def test_verify_damaged_data():
 def test_every_command_explains_itself(command):
     result = call(f"{command} --help")
     assert result.exit_code == 0 and "--help" in result.output
-    if command == "cifar":
+    if command in ("cifar", "lstm"):
+        said = " ".join(result.output.split())
         for word in ("FedAvg", "local SGD", "gamma:", "alpha:", "k:", "b:", "q:", "H_t^i", "S_t"):
-            assert word in result.output
+            assert word in said
+    if command == "lstm":
+        for word in ("WikiText-2", "label-permute", "--vocab-size", "--bptt", "33278", "--preset"):
+            assert word in said
 
 
 def test_help_imports_nothing_heavy():

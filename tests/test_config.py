@@ -33,7 +33,7 @@ def refused(message, **values):
         (dict(b=5), "b=5 is out of range for k=10: trimmed mean needs 0 <= b <= 4"),
         (dict(q=-1), "q=-1 is out of range: needs q >= 0"),
         (dict(q=11), "q=11 is out of range: needs 0 <= q <= k=10"),
-        (dict(gamma=0), "gamma=0.0 is out of range: needs gamma > 0"),
+        (dict(gamma=0), "gamma=0.0 is out of range: needs 0 < gamma <= 3.4e+38"),
         (dict(gamma=float("inf")), "gamma=inf is out of range"),
         (dict(gamma=float("nan")), "gamma=nan is out of range"),
         (dict(alpha=0), "alpha=0.0 is out of range: needs 0 < alpha <= 1"),

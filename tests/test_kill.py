@@ -67,11 +67,12 @@ def numbers(folder):
     return [line.rsplit(",", 2)[0] for line in lines], (folder / "model.params").read_bytes()
 
 
-def test_killed_at_several_moments_and_resumed_equals_unbroken(start, tiny, tmp_path):
-    config = tiny(epochs=24, q=1, b=1, attack="nan", alpha=0.5, alpha_decay_epoch=6)
-    whole, folder = train(config, tmp_path / "whole"), tmp_path / "run"
+@pytest.fixture
+def run_and_kill(start, tmp_path):
+    """Start a run, kill it some time after so many rows, or when it renames a certain file."""
 
-    def run_and_kill(rows, last_words=""):
+    def run_and_kill(config, rows=0, last_words=""):
+        folder = tmp_path / "run"
         process = start(TRAIN, config.to_json(), folder, last_words)
         if not last_words:
             wait_for_rows(process, folder, rows)
@@ -79,17 +80,34 @@ def test_killed_at_several_moments_and_resumed_equals_unbroken(start, tiny, tmp_
             process.kill()
         assert process.wait(60) == -signal.SIGKILL
         assert not (folder / "DONE").exists()
+        return folder
 
-    run_and_kill(rows=3)  # somewhere in the fourth epoch or the fifth
-    run_and_kill(rows=0, last_words="epoch-000009")  # row 9 is written, its checkpoint is not
+    return run_and_kill
+
+
+def test_killed_at_several_moments_and_resumed_equals_unbroken(run_and_kill, tiny, tmp_path):
+    config = tiny(epochs=24, q=1, b=1, attack="nan", alpha=0.5, alpha_decay_epoch=6)
+    whole = train(config, tmp_path / "whole")
+    folder = run_and_kill(config, rows=3)  # somewhere in the fourth epoch or the fifth
+    run_and_kill(config, last_words="epoch-000009")  # row 9 is written, its checkpoint is not
     assert len(read_metrics(folder)) == 9
     assert load_newest(folder / "checkpoint")[0] == 8
-    run_and_kill(rows=0, last_words="DONE")  # the last moment there is
+    run_and_kill(config, last_words="DONE")  # the last moment there is
     assert (folder / "model.params").exists()
     train(config, folder)
     assert numbers(folder) == numbers(whole.folder)
     assert [path.name for path in folder.rglob("*.tmp")] == []
     assert list_checkpoints(folder / "checkpoint") == []
+
+
+@pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
+def test_a_killed_language_model_resumed_equals_unbroken(run_and_kill, tiny, tmp_path):
+    config = tiny(epochs=30, q=1, b=1, alpha=0.5, alpha_decay_epoch=6)
+    whole = train(config, tmp_path / "whole")
+    folder = run_and_kill(config, rows=3)
+    assert load_newest(folder / "checkpoint")[0] < 30
+    assert train(config, folder).resumed_from >= 2  # row 3 is on disk, its checkpoint may not be
+    assert numbers(folder) == numbers(whole.folder)
 
 
 @pytest.mark.parametrize(

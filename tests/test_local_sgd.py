@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from slsgd_mx._mxnet import mx
+from slsgd_mx.config import TASKS
 from slsgd_mx.models import cnn
 from slsgd_mx.randomness import stream
+
+every_task = pytest.mark.parametrize("tiny", TASKS, indirect=True)
 
 
 def statistics(key):
@@ -64,6 +67,7 @@ def test_one_local_step_is_plain_sgd(task, x):
     assert set(filter(statistics, x)) <= set(moved)
 
 
+@every_task
 @pytest.mark.parametrize("seed, same", [(5, True), (6, False)])
 def test_local_sgd_is_decided_by_its_seed(task, x, seed, same):
     results = []
@@ -74,6 +78,7 @@ def test_local_sgd_is_decided_by_its_seed(task, x, seed, same):
     assert (results[0] == results[1]) == same
 
 
+@every_task
 @pytest.mark.parametrize("draw", ["initialize", "start_afresh"])
 def test_drawn_models_are_decided_by_their_seed(task, draw):
     drawn = []

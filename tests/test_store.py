@@ -250,14 +250,30 @@ def test_a_folder_held_by_another_process(folder, tiny):
 # ---- the end of a run ----------------------------------------------------------------------
 
 
-def test_finish(store, folder):
-    store.append(row(store, 3))
-    store.save_checkpoint(3, VALUES, {})
+def finish(store):
+    epochs = range(1, store.config.epochs + 1)
+    for epoch in epochs:
+        store.append(row(store, epoch))
+    store.save_checkpoint(epochs[-1], VALUES, {})
     assert not store.finished()
     store.finish(VALUES)
-    assert store.finished() and json.loads((folder / "DONE").read_text())["epoch"] == "3"
+
+
+def test_finish(store, folder):
+    finish(store)
+    last = str(store.config.epochs)
+    assert store.finished() and json.loads((folder / "DONE").read_text())["epoch"] == last
     assert load_arrays(folder / "model.params")["w"].tobytes() == VALUES["w"].tobytes()
     assert list_checkpoints(folder / "checkpoint") == [] and leftovers(folder) == []
+
+
+@pytest.mark.parametrize("lines", [0, 1, -1])
+def test_a_finished_run_whose_metrics_were_cut_is_not_trusted(store, folder, lines):
+    finish(store)
+    metrics = folder / "metrics.csv"
+    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:lines]))
+    with pytest.raises(RunError, match="metrics.csv is damaged"):
+        store.finished()
 
 
 def test_diverged_is_said_again(store, folder):
@@ -268,10 +284,25 @@ def test_diverged_is_said_again(store, folder):
     assert str(first.value) == str(second.value) and "in epoch 4" in str(first.value)
 
 
-def test_manifest_keeps_every_session(store, folder):
-    store.write_manifest({"after_epoch": 0})
-    store.write_manifest({"after_epoch": 5})
+SESSION = {"after_epoch": 0, "threads": 1, "cpu": "c", "mxnet": "m", "numpy": "n"}
+SESSION.update(slsgd_mx="s", data_sha256="d")
+
+
+def test_manifest_keeps_every_session(store, folder, capsys):
+    store.begin_session(SESSION)
+    store.begin_session({**SESSION, "after_epoch": 5})
     assert [session["after_epoch"] for session in store.sessions()] == [0, 5]
-    (folder / "manifest.json").write_text("{cut sho")
-    store.write_manifest({"after_epoch": 7})
-    assert [session["after_epoch"] for session in store.sessions()] == [7]
+    assert capsys.readouterr().err == ""
+    store.begin_session({**SESSION, "after_epoch": 6, "threads": 2})
+    assert "threads 1 -> 2" in capsys.readouterr().err
+    for damage in ("{cut sho", "[]", '{"sessions": 3}'):
+        (folder / "manifest.json").write_text(damage)
+        with pytest.raises(RunError, match="manifest.json is damaged"):
+            store.begin_session({**SESSION, "after_epoch": 7})
+
+
+def test_a_run_does_not_go_on_with_other_data(store):
+    store.begin_session(SESSION)
+    with pytest.raises(RunError, match="other data .*d there, e here"):
+        store.begin_session({**SESSION, "after_epoch": 5, "data_sha256": "e"})
+    store.begin_session({**SESSION, "data_sha256": "e"})  # from the start: nothing is mixed

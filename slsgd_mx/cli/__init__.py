@@ -52,7 +52,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except SlsgdError as error:
             raise Failure(str(error), error.exit_code) from error
-        except ImportError as error:  # MXNet or one of its needs is not there
+        except (ImportError, OSError) as error:  # no MXNet, or nowhere to print to
             raise Failure(str(error), 1) from error
         except KeyboardInterrupt as stop:
             again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))

@@ -52,8 +52,10 @@ def demo(preset: str, data_dir: Optional[Path], out: Optional[Path], epochs: Opt
         result = run_one(config, out / config.slug, data_dir)
         lines.append((label, [result.rows]))
         said.append(f"{plain + ':':33} {summarize(config, result.rows[-1])}")
-    title = "Label flipping: 2 of the 10 workers of every epoch are poisoned"
-    draw(metric_panels(config, lines), out / "demo.png", title, data_note(config))
-    write_curves(out / "demo.csv", config, lines)
+    kind = "synthetic data" if config.task.data == "synthetic" else config.task.data
+    title = f"Label flipping, {config.q} of {config.k} workers an epoch poisoned ({kind})"
+    picture = out / f"demo-{config.task.data}.png"
+    draw(metric_panels(config, lines), picture, title, data_note(config))
+    write_curves(picture.with_suffix(".csv"), config, lines)
     click.echo("\n".join(said))
-    click.echo(f"picture: {out / 'demo.png'}  (numbers: demo.csv)")
+    click.echo(f"picture: {picture}  (numbers: {picture.with_suffix('.csv').name})")

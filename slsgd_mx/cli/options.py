@@ -66,45 +66,53 @@ DATA_DIR = option(
     help="Real data of your own: a folder or archive in an official layout.",
 )
 
-ALGORITHM = [
-    DEVICES,
-    option("-k", "--selected", "k", type=int, help="k: devices selected in an epoch. Paper: 10."),
-    option("--b", type=int, help="b: values trimmed at each end, 2b < k. 0 is the plain mean."),
-    option("--q", type=int, help="q: poisoned workers among the k of every epoch."),
-    option("--gamma", type=float, help="gamma: learning rate. Paper: 0.1 and 0.05."),
-    option("--alpha", type=float, help="alpha: weight of the moving average, in (0, 1]."),
-    option(
-        "--alpha-schedule",
-        type=NameIn("schedule", "SCHEDULES"),
-        help="alpha_t: 1 up to the decay epoch and alpha after it (step, the paper's legends); "
-        "alpha throughout; alpha / t^2.",
-    ),
-    option("--alpha-decay-epoch", type=int, help="Last epoch with alpha_t = 1. Paper: 400."),
-    option("--epochs", type=int, help="T: communication epochs. Paper: 800."),
-    option("--passes", type=int, help="H_t^i as full passes of the device's data. Paper: 1."),
-    option(
-        "--local-steps",
-        type=Bounds(),
-        help="H_t^i drawn between two bounds for every device and epoch, instead of passes; "
-        "one number for local SGD's homogeneous H.",
-    ),
-    option("--batch-size", type=int, help="Minibatch. Paper: 50 images."),
-    option(
-        "--rule",
-        type=NameIn("aggregation", "RULES"),
-        help="Aggregation: Option II (trimmed-mean, the default), Option I (mean), or another.",
-    ),
-    option(
-        "--selection",
-        type=click.Choice(["independent", "permutation"]),
-        help="S_t: k of n anew each epoch (the text), or blocks of shuffled permutations (the "
-        "released code).",
-    ),
-    option(
-        "--warm-up/--no-warm-up",
-        help="x_0 after 5 passes at gamma 0.01 on one device's data (the released code).",
-    ),
-]
+
+def algorithm_options(gamma: str, batch: str, decay: int) -> List[Callable]:
+    """Options of Algorithm 1; what the paper took for this task stands in their help."""
+    return [
+        DEVICES,
+        option(
+            "-k", "--selected", "k", type=int, help="k: devices selected in an epoch. Paper: 10."
+        ),
+        option("--b", type=int, help="b: values trimmed at each end, 2b < k. 0 is the plain mean."),
+        option("--q", type=int, help="q: poisoned workers among the k of every epoch."),
+        option("--gamma", type=float, help=f"gamma: learning rate. Paper: {gamma}."),
+        option("--alpha", type=float, help="alpha: weight of the moving average, in (0, 1]."),
+        option(
+            "--alpha-schedule",
+            type=NameIn("schedule", "SCHEDULES"),
+            help="alpha_t: 1 up to the decay epoch and alpha after it (step, the paper's legends); "
+            "alpha throughout; alpha / t^2.",
+        ),
+        option(
+            "--alpha-decay-epoch", type=int, help=f"Last epoch with alpha_t = 1. Paper: {decay}."
+        ),
+        option("--epochs", type=int, help="T: communication epochs. Paper: 800."),
+        option("--passes", type=int, help="H_t^i as full passes of the device's data. Paper: 1."),
+        option(
+            "--local-steps",
+            type=Bounds(),
+            help="H_t^i drawn between two bounds for every device and epoch, instead of passes; "
+            "one number for local SGD's homogeneous H.",
+        ),
+        option("--batch-size", type=int, help=f"Minibatch. Paper: {batch}."),
+        option(
+            "--rule",
+            type=NameIn("aggregation", "RULES"),
+            help="Aggregation: Option II (trimmed-mean, the default), Option I (mean), or another.",
+        ),
+        option(
+            "--selection",
+            type=click.Choice(["independent", "permutation"]),
+            help="S_t: k of n anew each epoch (the text), or blocks of shuffled permutations (the "
+            "released code).",
+        ),
+        option(
+            "--warm-up/--no-warm-up",
+            help="x_0 after 5 passes at gamma 0.01 on one device's data (the released code).",
+        ),
+    ]
+
 
 FAULTS = [
     option(
@@ -119,7 +127,11 @@ FAULTS = [
         "default for label attacks), or train from it (the text).",
     ),
     option("--attack-scale", type=float, help="c of Proposition 1 (negation); noise of gaussian."),
-    option("--drop-rate", type=float, help="Chance that a selected worker never answers."),
+    option(
+        "--drop-rate",
+        type=float,
+        help="Chance that a selected worker, honest or not, never answers.",
+    ),
     option(
         "--nonfinite",
         type=click.Choice(["reject", "keep"]),

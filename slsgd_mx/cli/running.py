@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional
@@ -10,8 +11,9 @@ import click
 from tqdm import tqdm
 
 from ..config import RunConfig
-from ..curves import draw_runs, mean_rows
-from ..store import Row
+from ..curves import average, draw_runs, write_curves
+from ..errors import DivergedError, RunError
+from ..store import Row, read_metrics
 from ..trainer import Progress, RunResult, train
 
 
@@ -21,38 +23,48 @@ def run_repeats(
     """Train seeds seed .. seed+repeats-1, one after the other; report each and their mean."""
     home = Path("runs") / config.slug if out is None else out
     if repeats == 1:
-        result = run_one(config, home, data_dir)
-        finish(config, [result], home)
+        finish(config, [run_one(config, home, data_dir)], home)
         return
     if out is None:
-        home = home.with_name(f"{home.name}-x{repeats}")
-    results = []
-    for seed in range(config.seed, config.seed + repeats):
-        results.append(run_one(replace(config, seed=seed), home / f"seed{seed}", data_dir))
+        home = home.with_name(f"{home.name}-repeats")
+    if (home / "config.json").exists():
+        raise RunError(f"{home} holds a single run: choose another folder for repeats with --out")
+    seeds = range(config.seed, config.seed + repeats)
+    configs = [replace(config, seed=seed) for seed in seeds]
+    results = [run_one(c, home / f"seed{c.seed}", data_dir) for c in configs]
     finish(config, results, home)
 
 
 def run_one(config: RunConfig, folder: Path, data_dir: Optional[Path]) -> RunResult:
-    """One run with its progress bar."""
+    """One run with its progress bar; a run that diverges is a result too."""
     with ProgressBar(config, folder) as bar:
-        result = train(config, folder, data_dir, listener=bar)
+        try:
+            result = train(config, folder, data_dir, listener=bar)
+        except DivergedError as error:
+            return RunResult(folder, read_metrics(folder), diverged=str(error))
     if result.resumed_from == config.epochs:
         click.echo(f"already done: {folder}")
     return result
 
 
 def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
-    """The picture and the last line."""
-    rows = [result.rows for result in results]
-    draw_runs(config, rows, home / "curve.png")
-    last = mean_rows(config, rows)[-1]
-    over = f" (mean of {len(rows)} seeds)" if len(rows) > 1 else ""
-    click.echo(f"epoch {config.epochs}{over}: {summarize(config, last)}")
-    click.echo(
-        f"run folder: {home}  (curve.png, metrics.csv)"
-        if len(rows) == 1
-        else f"run folder: {home}  (curve.png, one folder a seed)"
-    )
+    """The picture, the numbers behind it and the last line."""
+    runs = [result.rows for result in results if result.rows]
+    many = f" (mean of {len(runs)} seeds)" if len(runs) > 1 else ""
+    if runs:
+        draw_runs(config, runs, home / "curve.png")
+        if len(results) > 1:
+            write_curves(home / "curve.csv", config, [("run", runs)])
+        last = average(config, runs)[-1]
+        click.echo(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
+    skipped = sum(int(row["skipped"]) for rows in runs for row in rows)
+    if skipped:
+        click.echo(f"in {skipped} epochs too few pushes were left, and the model stayed as it was")
+    files = "curve.png, metrics.csv" if len(results) == 1 else "curve.png, curve.csv, seed*/"
+    click.echo(f"run folder: {home}  ({files})")
+    diverged = [result for result in results if result.diverged]
+    if diverged:
+        raise DivergedError("\n".join(str(result.diverged) for result in diverged))
 
 
 def summarize(config: RunConfig, row: Row) -> str:
@@ -78,9 +90,14 @@ class ProgressBar:
 
     def __exit__(self, *exc: object) -> None:
         if self.bar is not None:
-            self.bar.close()
+            with contextlib.suppress(OSError, ValueError):
+                self.bar.close()
 
     def __call__(self, progress: Progress) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it: training goes on
+            self._show(progress)
+
+    def _show(self, progress: Progress) -> None:
         if self.bar is None:
             if progress.epoch:
                 click.echo(f"resuming after epoch {progress.epoch}: {self.folder}", err=True)
@@ -91,12 +108,7 @@ class ProgressBar:
         self.metrics.update(progress.metrics or {})
         shown = {name: f"{value:.3f}" for name, value in self.metrics.items()}
         speed = f"{progress.units / max(progress.seconds, 1e-9):.0f}"
-        self.bar.set_postfix(
-            {
-                "alpha": f"{self.config.alpha_at(progress.epoch):g}",
-                **shown,
-                f"{self.config.task.unit}/s": speed,
-            },
-            refresh=False,
-        )
+        alpha = f"{self.config.alpha_at(progress.epoch):g}"
+        unit = f"{self.config.task.unit}/s"
+        self.bar.set_postfix({"alpha": alpha, **shown, unit: speed}, refresh=False)
         self.bar.update()

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import click
 
-from .options import ALGORITHM, FAULTS, PRESET, RUNNING, given, option, with_options
+from .options import FAULTS, PRESET, RUNNING, algorithm_options, given, option, with_options
 
 IMAGES = [
     option(
@@ -21,6 +21,8 @@ IMAGES = [
     ),
     option("--train-images", type=int, help="Training images used. Paper: 50,000."),
 ]
+CNN = algorithm_options(gamma="0.1 and 0.05", batch="50 images", decay=400)
+LSTM = algorithm_options(gamma="20", batch="20 sequences", decay=600)
 NETWORK = [
     option("--test-images", type=int, help="Test images used. Paper: 10,000."),
     option("--loss-images", type=int, help="Training images the training loss is measured on."),
@@ -32,7 +34,7 @@ NETWORK = [
     epilog="FedAvg is alpha=1, b=0 (the defaults); local SGD is that with one number for "
     "--local-steps; the paper's attack is --q 2 (label flip)."
 )
-@with_options([PRESET], IMAGES, NETWORK, ALGORITHM, FAULTS, RUNNING)
+@with_options([PRESET], IMAGES, NETWORK, CNN, FAULTS, RUNNING)
 def cifar(preset: str, **options: Any) -> None:
     """Train the paper's CNN on CIFAR-10 (Figures 1 to 10).
 
@@ -69,7 +71,7 @@ TEXT = [
 
 
 @click.command(epilog="FedAvg is alpha=1, b=0 (the defaults).")
-@with_options([PRESET], TEXT, ALGORITHM, FAULTS, RUNNING)
+@with_options([PRESET], TEXT, LSTM, FAULTS, RUNNING)
 def lstm(preset: str, **options: Any) -> None:
     """Train the paper's LSTM language model on WikiText-2 (Figures 11 to 13).
 
@@ -82,13 +84,11 @@ def lstm(preset: str, **options: Any) -> None:
     run_training("lstm", preset, **options)
 
 
-def image_options(balanced: Optional[bool], train_images: Optional[int], **options: Any) -> dict:
+def image_options(balanced: Optional[bool], **options: Any) -> dict:
     """Options of image data by the names of the configuration."""
     if balanced is not None:
         options["partition"] = "balanced" if balanced else "unbalanced"
-    if train_images is not None and options.get("loss_images") is None:
-        options["loss_images"] = train_images
-    return {**options, "train_images": train_images}
+    return options
 
 
 def run_training(
@@ -110,6 +110,8 @@ def run_training(
     warnings = config.warnings()
     if config.q == 0 and {"attack", "attacker_start", "attack_scale"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give --q as well")
+    if data_dir is not None and config.task.data == "synthetic":
+        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -97,7 +97,7 @@ def _read(data_dir: Optional[Union[str, os.PathLike]]) -> List[Batch]:
         home = data_home()
         places = [home / "cifar10", home]
     else:
-        places = [Path(data_dir).expanduser()]
+        places = [Path(os.path.expanduser(data_dir))]  # an unknown user stays as it is
     try:
         for place in places:
             for path, layout in _candidates(place):

@@ -32,7 +32,7 @@ def data_home() -> Path:
     """Folder of downloaded data: ``$SLSGD_MX_DATA``, else the user's cache folder."""
     chosen = os.environ.get(ENV_HOME)
     if chosen:
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     import pooch
 
     return Path(pooch.os_cache("slsgd-mx"))
@@ -112,7 +112,7 @@ def _dataset(name: str) -> Dataset:
 
 
 def _home(home: Optional[PathLike]) -> Path:
-    return data_home() if home is None else Path(home).expanduser()
+    return data_home() if home is None else Path(os.path.expanduser(home))
 
 
 def _urls(file: RemoteFile, mirrors: Optional[Sequence[str]]) -> Sequence[str]:

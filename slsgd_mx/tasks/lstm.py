@@ -48,6 +48,7 @@ class LstmTask(GluonTask):
         train = tuple(np.concatenate(arrays) for arrays in zip(*parts))
         test = batchify_text(text.test, batch, sizes.bptt)
         require(total <= len(train[0]), "n * device_batches", total, f"at most {len(train[0])}")
+        train = tuple(array[:total] for array in train)  # what the devices hold, all of it
         legal = f"1 <= test_batches <= {len(test[0])}"
         require(sizes.test_batches <= len(test[0]), "test_batches", sizes.test_batches, legal)
         self.loss_set = tuple(array[: sizes.loss_batches] for array in train)
