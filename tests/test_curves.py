@@ -75,7 +75,6 @@ def test_a_repeat_that_ended_early_has_gaps():
     np.testing.assert_array_equal(made.y, [[2, np.nan], [6, 8]])
 
 
-@pytest.mark.xfail(strict=True, reason="values of epochs the longest run lacks move, or crash")
 @pytest.mark.parametrize("stopped, whole", [("13", "20"), ("20", "25")])
 def test_a_repeat_that_diverged_between_evaluations_keeps_its_epoch(stopped, whole):
     """Both have a row of epoch 10; the second is of an epoch that the other repeat lacks."""
