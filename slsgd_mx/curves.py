@@ -35,14 +35,15 @@ def curve(label: str, runs: Sequence[Sequence[Row]], metric: str) -> Curve:
 
 
 def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
-    """The metrics averaged over repeats, row by row, as far as all of them go."""
-    rows = []
-    for repeats in zip(*runs):
-        mean = {
-            m: repr(float(np.mean([float(r[m]) for r in repeats]))) for m in config.task.metrics
-        }
-        rows.append({"epoch": repeats[0]["epoch"], **mean})
-    return rows
+    """The metrics averaged over repeats, for the epochs that all of them have."""
+    by_epoch = [{row["epoch"]: row for row in rows} for rows in runs]
+    averaged = []
+    for epoch in (row["epoch"] for row in runs[0]):
+        if all(epoch in rows for rows in by_epoch):
+            repeats = [rows[epoch] for rows in by_epoch]
+            means = {m: np.mean([float(r[m]) for r in repeats]) for m in config.task.metrics}
+            averaged.append({"epoch": epoch, **{m: repr(float(v)) for m, v in means.items()}})
+    return averaged
 
 
 def legend(config: RunConfig) -> str:

@@ -79,5 +79,8 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     names = {field.name for field in fields(base.task)}
     inner = {key: changes.pop(key) for key in list(changes) if key in names}
     n = changes.get("n", base.n)
-    sizes = base.task.within(n=n if isinstance(n, int) else base.n, **inner)
-    return replace(base, task=sizes, **changes)
+    try:
+        sizes = base.task.within(n=n if isinstance(n, int) else base.n, **inner)
+        return replace(base, task=sizes, **changes)
+    except TypeError as error:  # a name that is none, or a text for a number
+        raise ConfigError(f"not a change of a configuration: {error}") from error

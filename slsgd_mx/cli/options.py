@@ -126,7 +126,9 @@ FAULTS = [
         help="Poisoned workers forget the pulled model and start afresh (the released code, "
         "default for label attacks), or train from it (the text).",
     ),
-    option("--attack-scale", type=float, help="c of Proposition 1 (negation); noise of gaussian."),
+    option(
+        "--attack-scale", type=float, help="c of negation, noise of gaussian, shift of label-shift."
+    ),
     option(
         "--drop-rate",
         type=float,

@@ -55,8 +55,8 @@ def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
         draw_runs(config, runs, home / "curve.png")
         if len(results) > 1:
             write_curves(home / "curve.csv", config, [("run", runs)])
-        last = average(config, runs)[-1]
-        click.echo(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
+        for last in average(config, runs)[-1:]:
+            click.echo(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
     skipped = sum(int(row["skipped"]) for rows in runs for row in rows)
     if skipped:
         click.echo(f"in {skipped} epochs too few pushes were left, and the model stayed as it was")

@@ -44,7 +44,8 @@ class LstmTask(GluonTask):
         text = load_text(sizes.data, data_dir, sizes.vocab_size, *tokens)
         self.data_digest, self.classes = text.digest, text.vocab_size
         own, folded = text.train[: text.train_tokens], text.train[text.train_tokens :]
-        parts = [batchify_text(ids, batch, sizes.bptt) for ids in (own, folded) if len(ids)]
+        texts = [own] + [folded] * (len(folded) > self.units_per_step + batch)
+        parts = [batchify_text(ids, batch, sizes.bptt) for ids in texts]
         train = tuple(np.concatenate(arrays) for arrays in zip(*parts))
         test = batchify_text(text.test, batch, sizes.bptt)
         require(total <= len(train[0]), "n * device_batches", total, f"at most {len(train[0])}")
