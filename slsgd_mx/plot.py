@@ -1,55 +1,34 @@
 """Pictures: curves over epochs in panels, and a partition as devices x labels.
 
-Draws what it is given and knows nothing of runs or of MXNet. Equal input gives equal bytes: the
-user's own Matplotlib settings are set aside, and no date or version is written.
+Draws what it is given and knows nothing of runs or of MXNet.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import ConfigError, RunError
-from .files import write_atomically
+from .canvas import COLOURS, GREY, as_paths, new_figure, write
+from .errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    Paths = Union[str, Path, Sequence[Union[str, Path]]]
+    from .canvas import Paths
 
-# Okabe and Ito's colours for colour-blind readers (a brown for their yellow, too pale on white);
-# line style and marker tell the same curves apart in greyscale.
-COLOURS = ["k", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4B1E"]
+# Colour tells curves apart; line style and marker do the same in greyscale.
 LINES = ["-", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (1.5, 1.2))]
 MARKERS = "osD^vXP*"
-GREY = "#555555"
 
 _FENCE = 3.0  # a point this many reaches out would flatten the other curves, see `frame`
 _FEW = 25  # up to so many points of a curve, each has a marker
 _HUGE = 1e100  # as good as infinite, and arithmetic on it overflows
-
-_STYLE = {
-    "figure.dpi": 150,
-    "axes.titlesize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.formatter.limits": (-4, 6),
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.7,
-    "svg.hashsalt": "slsgd-mx",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +133,7 @@ def draw(
     RunError
         If a file cannot be written.
     """
-    paths = _as_paths(path)
+    paths = as_paths(path)
     if not panels:
         raise ConfigError("panels=[] cannot be drawn: at least one panel is needed")
     columns = min(columns or 2, len(panels))
@@ -165,7 +144,7 @@ def draw(
     if repeats:
         count = "-".join(str(r) for r in sorted({repeats[0], repeats[-1]}))
         note = " ".join([f"Line: mean of {count} repeats; band: minimum to maximum.", note or ""])
-    with _new_figure(4.7 * columns, 3.1 * -(-len(panels) // columns)) as figure:
+    with new_figure(4.7 * columns, 3.1 * -(-len(panels) // columns)) as figure:
         axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
         remarks: dict[str, str] = {}
         for ax, panel in zip(axes, panels):
@@ -173,7 +152,7 @@ def draw(
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
         _arrange(figure, looks, remarks, title or "", note or "")
-        return _write(figure, paths)
+        return write(figure, paths)
 
 
 def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]:
@@ -277,12 +256,12 @@ def draw_partition(
     counts: np.ndarray, path: Paths, title: str | None = None, names: Sequence[str] | None = None
 ) -> list[Path]:
     """Draw counts (n, classes): sizes, samples by label and distinct labels, device by device."""
-    paths, counts = _as_paths(path), np.asarray(counts)
+    paths, counts = as_paths(path), np.asarray(counts)
     if counts.ndim != 2 or 0 in counts.shape:
         raise ConfigError(f"counts of shape {counts.shape} cannot be drawn: (n, classes) is needed")
     n, classes = counts.shape
     tall = min(max(0.24 * classes, 1.0), 6.0)
-    with _new_figure(10.0, 3.4 + tall) as figure:
+    with new_figure(10.0, 3.4 + tall) as figure:
         grid = {"height_ratios": [1.4, tall, 1.1], "width_ratios": [60, 1]}
         axes = figure.subplots(3, 2, gridspec_kw=grid)
         sizes, heat, distinct = axes[:, 0]
@@ -301,7 +280,7 @@ def draw_partition(
         figure.align_ylabels(axes[:, 0])
         figure.suptitle(title or "", fontsize=13, y=0.985)
         figure.tight_layout(rect=(0, 0, 1, 1), w_pad=0.5, h_pad=0.6)
-        return _write(figure, paths)
+        return write(figure, paths)
 
 
 def _draw_heat(ax: Axes, bar: Axes, counts: np.ndarray, names: Sequence[str] | None) -> None:
@@ -318,41 +297,3 @@ def _draw_heat(ax: Axes, bar: Axes, counts: np.ndarray, names: Sequence[str] | N
         ax.set_yticks(range(counts.shape[1]))
         ax.set_yticklabels(range(counts.shape[1]) if names is None else names)
     ax.figure.colorbar(picture, cax=bar, label="Samples", ticks=MaxNLocator(5, integer=True))
-
-
-@contextmanager
-def _new_figure(width: float, height: float) -> Iterator[Figure]:
-    """Give a figure of that many inches, outside pyplot's global state."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
-        figure = Figure(figsize=(width, height))
-        FigureCanvasAgg(figure)
-        yield figure
-
-
-def _as_paths(path: Paths) -> list[Path]:
-    paths = [Path(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
-    for p in paths:
-        if p.suffix not in (".png", ".svg"):
-            raise ConfigError(f"{p} cannot be drawn: the name must end in .png or .svg")
-    return paths
-
-
-def _write(figure: Figure, paths: list[Path]) -> list[Path]:
-    """Write each file whole or not at all, without dates or versions inside."""
-    for path in paths:
-        kind = path.suffix[1:]
-        blank = {"png": ["Software"], "svg": ["Date", "Creator"]}[kind]
-        image = io.BytesIO()
-        figure.savefig(image, format=kind, metadata=dict.fromkeys(blank))
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, image.getvalue())
-        except OSError as error:
-            raise RunError(f"{path} cannot be written: {error.strerror or error}") from error
-    return paths

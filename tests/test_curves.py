@@ -145,15 +145,15 @@ def test_numbers_that_cannot_be_written(tmp_path):
 @pytest.mark.parametrize("config", [CNN, TEXT])
 @pytest.mark.parametrize("last", [1.5, float("inf"), float("nan")])
 def test_a_picture_even_of_a_run_that_went_wrong(tmp_path, monkeypatch, config, last):
-    monkeypatch.setattr("slsgd_mx.plot._STYLE", {**plot_style(), "figure.dpi": 50})
+    monkeypatch.setattr("slsgd_mx.canvas.STYLE", {**plot_style(), "figure.dpi": 50})
     draw_runs(config, [rows_of(config, 2.0, 1.0, last)], tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def plot_style():
-    from slsgd_mx import plot
+    from slsgd_mx import canvas
 
-    return plot._STYLE
+    return canvas.STYLE
 
 
 def test_the_title_names_data_partition_and_attack(tmp_path, monkeypatch):

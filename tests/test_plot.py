@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slsgd_mx import plot
+from slsgd_mx import canvas, plot
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.plot import Curve, Panel, band, draw, draw_partition, frame
 
@@ -21,7 +21,7 @@ FALLING = 2.3 * np.exp(-EPOCHS / 20)
 
 @pytest.fixture(autouse=True)
 def small_and_without_warnings(monkeypatch):
-    monkeypatch.setitem(plot._STYLE, "figure.dpi", 72)
+    monkeypatch.setitem(canvas.STYLE, "figure.dpi", 72)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
