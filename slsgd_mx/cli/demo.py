@@ -35,10 +35,10 @@ CURVES = {
 def demo(preset: str, data_dir: Optional[Path], out: Optional[Path], epochs: Optional[int]) -> None:
     """Compare FedAvg and SLSGD under a label-flip attack (about a minute, no download)."""
     from ..presets import preset as make_config
-    from ..threads import set_threads, thread_count
+    from ..threads import set_threads, suitable_threads
     from .options import given
 
-    set_threads(thread_count())
+    set_threads(suitable_threads(preset))
     from ..curves import data_note, metric_panels, write_curves
     from ..plot import draw
     from .running import run_one, summarize

@@ -161,7 +161,7 @@ RUNNING = [
         "--threads",
         type=click.IntRange(min=1),
         help="Threads to compute with; results repeat to the bit at an equal number. "
-        "Default: every core.",
+        "Default: every core, one for the smoke preset.",
     ),
 ]
 

@@ -102,9 +102,9 @@ def run_training(
 ) -> None:
     """Build the configuration, say what is odd about it, train, show the result."""
     from ..presets import preset as make_config
-    from ..threads import set_threads, thread_count
+    from ..threads import set_threads, suitable_threads
 
-    set_threads(threads or thread_count())
+    set_threads(threads or suitable_threads(preset))
     asked = given(**changes)
     config = make_config(task, preset, **asked)
     warnings = config.warnings()
