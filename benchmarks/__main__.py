@@ -20,10 +20,10 @@ def main() -> int:
         print(f"the machine is not idle (load {os.getloadavg()[0]:.1f}): expect noise", flush=True)
     missed = 0
     modules = {
+        "whole-run": whole_run,  # first: a child's peak memory starts at what this process holds
         "trimming": trimming,
         "training": training,
         "language": language,
-        "whole-run": whole_run,
     }
     for name in sys.argv[1:] or modules:
         for line in modules[name].lines():
