@@ -223,7 +223,10 @@ def read_metrics(folder: Path) -> List[Row]:
         return []
     text = read_text(path)
     whole = text[: text.rfind("\n") + 1]
-    return list(csv.DictReader(io.StringIO(whole)))
+    try:
+        return list(csv.DictReader(io.StringIO(whole)))
+    except csv.Error as error:
+        raise RunError(f"{path} is damaged: {error}") from error
 
 
 def _cell(value: Any) -> str:

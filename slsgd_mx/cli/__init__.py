@@ -12,6 +12,7 @@ import click
 
 from .. import __version__
 from ..errors import SlsgdError
+from . import interrupts
 
 # command -> the module of this package that holds it, under the same name with "_"
 COMMANDS = {
@@ -47,7 +48,7 @@ class Commands(click.Group):
         return getattr(module, name.replace("-", "_"))
 
     def invoke(self, ctx: click.Context):
-        signal.signal(signal.SIGTERM, _interrupt)  # what schedulers send: save, as for Ctrl-C
+        interrupts.install()
         try:
             return super().invoke(ctx)
         except SlsgdError as error:
@@ -58,10 +59,6 @@ class Commands(click.Group):
             again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
             code = 143 if stop.args == (signal.SIGTERM,) else 130
             raise Failure(f"interrupted; this resumes where it stopped:\n  {again}", code) from stop
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt(signal.Signals(number))
 
 
 @click.group(

@@ -15,6 +15,7 @@ from ..curves import average, draw_runs, write_curves
 from ..errors import DivergedError, RunError
 from ..store import Row, read_metrics
 from ..trainer import Progress, RunResult, train
+from . import interrupts
 
 
 def run_repeats(
@@ -94,6 +95,7 @@ class ProgressBar:
                 self.bar.close()
 
     def __call__(self, progress: Progress) -> None:
+        interrupts.check()
         with contextlib.suppress(OSError, ValueError):  # nobody reads it: training goes on
             self._show(progress)
 

@@ -20,8 +20,9 @@ from typing import IO, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
+from slsgd_mx.data.checks import check_between
 from slsgd_mx.data.fetch import data_home
-from slsgd_mx.data.images import CROP, ImageData, check_count, first_bad_label, prepare
+from slsgd_mx.data.images import CROP, ImageData, first_bad_label, prepare
 from slsgd_mx.data.registry import DATASETS
 from slsgd_mx.data.safe_pickle import UnsafePickle, read_pickle
 from slsgd_mx.errors import DataError
@@ -79,9 +80,9 @@ def load_cifar10(
     del batches  # the joined copy is enough
     n_train, n_test = len(train_labels), len(test_labels)
     if train_images is not None:
-        n_train = check_count("train_images", train_images, n_train)
+        n_train = check_between("train_images", train_images, 1, n_train)
     if test_images is not None:
-        n_test = check_count("test_images", test_images, n_test)
+        n_test = check_between("test_images", test_images, 1, n_test)
     return prepare(
         "cifar10",
         train_pixels[:n_train],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from dataclasses import dataclass
 from typing import Optional
 
 import numpy as np
 
-from slsgd_mx.errors import ConfigError, DataError
+from slsgd_mx.errors import DataError
 
 CLASSES = 10
 CROP = slice(4, 28)  # the centre 24 of 32 rows or columns
@@ -59,23 +58,6 @@ class ImageData:
         x = np.subtract(pixels, self.mean, dtype=np.float32)
         x *= np.float32(1 / SCALE)
         return x
-
-
-def check_count(name: str, value: object, most: int) -> int:
-    """Return `value` as an int if ``1 <= value <= most``.
-
-    Raises
-    ------
-    ConfigError
-        If it is no whole number or out of range; the message gives the range.
-    """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = 0
-    if isinstance(value, bool) or not 1 <= count <= most:
-        raise ConfigError(f"{name}={value} is out of range: it needs 1 <= {name} <= {most}")
-    return count
 
 
 def prepare(

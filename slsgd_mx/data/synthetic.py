@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slsgd_mx.data.images import CLASSES, ImageData, check_count, prepare
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.data.checks import check_between, check_seed
+from slsgd_mx.data.images import CLASSES, ImageData, prepare
 
 NOISE = 1.0  # how hard the images are: scales pixel noise, mottling and blob; 0 is clean
 MOST_IMAGES = 100_000
@@ -59,12 +59,11 @@ def synthetic_images(train_images: int, test_images: int, seed: int = 0) -> Imag
     >>> data.name, data.train_x.shape, sorted(data.test_y)
     ('synthetic', (20, 3, 24, 24), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
-    train_images = check_count("train_images", train_images, MOST_IMAGES)
-    test_images = check_count("test_images", test_images, MOST_IMAGES)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ConfigError(f"seed={seed} is out of range: it needs a whole number >= 0")
-    train = draw(train_images, int(seed), stream=0)
-    test = draw(test_images, int(seed), stream=1)
+    train_images = check_between("train_images", train_images, 1, MOST_IMAGES)
+    test_images = check_between("test_images", test_images, 1, MOST_IMAGES)
+    seed = check_seed(seed)
+    train = draw(train_images, seed, stream=0)
+    test = draw(test_images, seed, stream=1)
     return prepare("synthetic", *train, *test)
 
 

@@ -24,9 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slsgd_mx.data.images import check_count
-from slsgd_mx.data.text import EOS, TextData, check_between, prepare_text
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.data.checks import check_between, check_seed
+from slsgd_mx.data.text import EOS, TextData, prepare_text
 
 MOST_TOKENS = 10_000_000
 LEAST_TYPES, MOST_TYPES = 20, 100_000
@@ -94,14 +93,13 @@ def synthetic_text(train_tokens: int, test_tokens: int, vocab_size: int, seed: i
     >>> data.name, data.train.shape, data.test.shape, int(data.train.max()) < 50
     ('synthetic', (1000,), (300,), True)
     """
-    train_tokens = check_count("train_tokens", train_tokens, MOST_TOKENS)
-    test_tokens = check_count("test_tokens", test_tokens, MOST_TOKENS)
+    train_tokens = check_between("train_tokens", train_tokens, 1, MOST_TOKENS)
+    test_tokens = check_between("test_tokens", test_tokens, 1, MOST_TOKENS)
     vocab_size = check_between("vocab_size", vocab_size, LEAST_TYPES, MOST_TYPES)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ConfigError(f"seed={seed} is out of range: it needs a whole number >= 0")
-    language = make_language(vocab_size, int(seed))
-    train = draw_text(language, train_tokens, int(seed), TRAIN)
-    test = draw_text(language, test_tokens, int(seed), TEST)
+    seed = check_seed(seed)
+    language = make_language(vocab_size, seed)
+    train = draw_text(language, train_tokens, seed, TRAIN)
+    test = draw_text(language, test_tokens, seed, TEST)
     return prepare_text("synthetic", train, train[:0], test, vocab_size)
 
 

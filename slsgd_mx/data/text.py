@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from dataclasses import dataclass
 from typing import List, Optional, Tuple
 
 import numpy as np
 
+from slsgd_mx.data.checks import check_between
 from slsgd_mx.errors import ConfigError, DataError
 
 UNK, EOS = 0, 1  # ids of <unk> and <eos>, as GluonNLP's Vocab numbers them
@@ -43,23 +43,6 @@ class TextData:
     vocab_size: int
     train_tokens: int
     digest: str
-
-
-def check_between(name: str, value: object, least: int, most: int) -> int:
-    """Return `value` as an int if ``least <= value <= most``.
-
-    Raises
-    ------
-    ConfigError
-        If it is no whole number or out of range; the message gives the range.
-    """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if isinstance(value, bool) or not least <= count <= most:
-        raise ConfigError(f"{name}={value} is out of range: it needs {least} <= {name} <= {most}")
-    return count
 
 
 def prepare_text(

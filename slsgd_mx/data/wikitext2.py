@@ -19,9 +19,10 @@ from typing import IO, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
+from slsgd_mx.data.checks import check_between
 from slsgd_mx.data.fetch import data_home
 from slsgd_mx.data.registry import DATASETS
-from slsgd_mx.data.text import TextData, check_between, prepare_text
+from slsgd_mx.data.text import TextData, prepare_text
 from slsgd_mx.errors import DataError
 
 FILES = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))

@@ -7,6 +7,7 @@ nothing but the interface below.
 
 from __future__ import annotations
 
+import abc
 from pathlib import Path
 from typing import Callable, Dict, Optional
 
@@ -18,7 +19,7 @@ from ..config import RunConfig
 Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> what it trains on instead
 
 
-class Task:
+class Task(abc.ABC):
     """One workload: a model that is one worker's copy, devices with data, metrics.
 
     Attributes
@@ -38,27 +39,27 @@ class Task:
     classes: int
     data_digest: str
 
+    @abc.abstractmethod
     def initialize(self, seed: int) -> None:
         """Set ``values`` to x_0 before any training (line 2)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def start_afresh(self, seed: int) -> None:
         """Set ``values`` to what a poisoned worker that forgets the pulled model starts from."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def steps_per_pass(self, device: int) -> int:
         """Local iterations in one full pass of a device's data."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def train(
         self, device: int, steps: int, gamma: float, seed: int, poison: Optional[Poison] = None
     ) -> int:
         """Run local SGD from ``values`` (lines 8-11); return how many units were seen."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def evaluate(self) -> Dict[str, float]:
         """The metrics named in the task's configuration, for the model in ``values``."""
-        raise NotImplementedError
 
 
 def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from itertools import islice
 from typing import Dict, Iterator, Optional
 
@@ -28,19 +29,19 @@ class GluonTask(Task):
         self.averaged = {name: p.grad_req != "null" for name, p in self.parameters.items()}
         self.optimizer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
 
+    @abc.abstractmethod
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
     ) -> Iterator[tuple]:
         """Minibatches of one device without end, as ``loss`` takes them."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def loss(self, *batch) -> mx.nd.NDArray:
         """What to go downhill on; called while MXNet records."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def step(self) -> None:
         """Line 10, after the gradients are there."""
-        raise NotImplementedError
 
     def initialize(self, seed: int) -> None:
         self._draw(mx.init.Xavier(), seed)
