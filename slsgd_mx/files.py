@@ -66,7 +66,8 @@ def warn(message: str) -> None:
     """Tell the user on standard error, between the lines of a progress bar if there is one."""
     from tqdm import tqdm
 
-    tqdm.write(f"warning: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it: the run goes on
+        tqdm.write(f"warning: {message}", file=sys.stderr)
 
 
 def digest(path: Path) -> str:

@@ -157,8 +157,10 @@ class RunStore:
 
     def mark_diverged(self, epoch: int) -> None:
         """Note that the model stopped being finite, so that a rerun says so at once; raise it."""
-        text = f"the model stopped being finite in epoch {epoch}; the rows up to there are in "
-        text += f"{self.folder / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+        text = (
+            f"the model or its loss stopped being finite in epoch {epoch}; the rows up to there "
+            f"are in {self.folder / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+        )
         with disk_errors(self.folder):
             write_atomically(self.folder / "DIVERGED", text.encode())
         raise DivergedError(text)

@@ -68,7 +68,7 @@ def train(
     RunError
         If the folder belongs to another run, a checkpoint is corrupt or the disk is full.
     DivergedError
-        If the global model stops being finite; the rows up to there are kept.
+        If the global model or a metric stops being finite; the rows up to there are kept.
 
     Examples
     --------

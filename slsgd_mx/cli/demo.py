@@ -50,6 +50,8 @@ def demo(preset: str, data_dir: Optional[Path], out: Optional[Path], epochs: Opt
         plain = label.replace("$", "")
         click.echo(f"{number}/{len(CURVES)} {plain}", err=True)
         result = run_one(config, out / config.slug, data_dir)
+        if result.diverged:
+            click.echo(f"{plain}: {result.diverged}", err=True)
         lines.append((label, [result.rows]))
         said.append(f"{plain + ':':33} {summarize(config, result.rows[-1])}")
     kind = "synthetic data" if config.task.data == "synthetic" else config.task.data
