@@ -6,122 +6,20 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Dict, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from .aggregation import RULES, check_trim
 from .attacks import find_attack
 from .errors import ConfigError
-from .partition import PARTITIONS
 from .schedule import SCHEDULES
+from .sizes import TASKS, Cifar, Lstm, require, require_name, require_whole
 
 LARGEST = 3.4e38  # what a float32 holds
-
-
-def require(condition: bool, name: str, value: object, legal: str) -> None:
-    """Raise a ConfigError with the value and the legal range unless the condition holds."""
-    if not condition:
-        raise ConfigError(f"{name}={value} is out of range: needs {legal}")
-
-
-def _require_name(name: str, value: str, legal: Sequence[str]) -> None:
-    if value not in legal:
-        raise ConfigError(f"{name}={value!r} is unknown: choose one of {', '.join(legal)}")
-
-
-def _require_whole(config: object, **lowest: int) -> None:
-    for name, least in lowest.items():
-        value = getattr(config, name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigError(f"{name}={value!r} must be a whole number")
-        require(value >= least, name, value, f"{name} >= {least}")
 
 
 def _are_bounds(value: object) -> bool:
     """Whether this is a pair of whole numbers."""
     return isinstance(value, tuple) and [type(bound) for bound in value] == [int, int]
-
-
-@dataclass(frozen=True)
-class Cifar:
-    """The paper's first workload: a CNN on images, and the sizes that presets cut down."""
-
-    kind: ClassVar[str] = "cifar"
-    default_attack: ClassVar[str] = "label-flip"
-    metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_accuracy")
-    panels: ClassVar[Tuple[str, ...]] = ("test_accuracy", "train_loss")  # of the paper's figures
-    unit: ClassVar[str] = "images"  # what throughput is counted in
-
-    data: str = "cifar10"
-    partition: str = "balanced"
-    train_images: int = 50_000
-    test_images: int = 10_000
-    loss_images: int = 50_000  # training images the training loss is measured on
-    width: int = 64  # channels of the first convolution; the paper's network has 64
-
-    def validate(self, n: int) -> None:
-        _require_name("data", self.data, ("cifar10", "synthetic"))
-        _require_name("partition", self.partition, tuple(PARTITIONS))
-        _require_whole(self, train_images=1, test_images=1, loss_images=1, width=1)
-        require(n <= self.train_images, "n", n, f"n <= train_images={self.train_images}")
-        legal = f"1 <= loss_images <= train_images={self.train_images}"
-        require(self.loss_images <= self.train_images, "loss_images", self.loss_images, legal)
-
-    def within(self, n: int, **changes: Any) -> Cifar:
-        """Changed sizes; the training loss is measured on no more images than there are."""
-        images = changes.get("train_images", self.train_images)
-        return dataclasses.replace(
-            self, **{"loss_images": min(self.loss_images, images), **changes}
-        )
-
-    @property
-    def slug(self) -> str:
-        return f"{self.kind}-{self.data}-{self.partition}"
-
-
-@dataclass(frozen=True)
-class Lstm:
-    """The paper's second workload: a language model on text, in batches of bptt tokens."""
-
-    kind: ClassVar[str] = "lstm"
-    default_attack: ClassVar[str] = "label-permute"
-    metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_perplexity")
-    panels: ClassVar[Tuple[str, ...]] = ("test_perplexity", "train_loss")
-    unit: ClassVar[str] = "tokens"
-
-    data: str = "wikitext2"
-    partition: str = "shuffled"
-    vocab_size: int = 33_278
-    bptt: int = 35
-    device_batches: int = 32  # batches of bptt tokens that each device holds
-    loss_batches: int = 3_200  # training batches the training loss is measured on
-    test_batches: int = 350
-    width: int = 200  # of embedding and state
-
-    def validate(self, n: int) -> None:
-        _require_name("data", self.data, ("wikitext2", "synthetic"))
-        _require_name("partition", self.partition, ("shuffled", "consecutive"))
-        _require_whole(self, vocab_size=3, bptt=1, device_batches=1, loss_batches=1)
-        _require_whole(self, test_batches=1, width=1)
-        if self.data == "synthetic":
-            legal = "20 <= vocab_size <= 100000 for synthetic text"
-            require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
-        most = n * self.device_batches
-        legal = f"1 <= loss_batches <= n * device_batches = {most}"
-        require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
-
-    def within(self, n: int, **changes: Any) -> Lstm:
-        """Changed sizes; the training loss is measured on no more batches than there are."""
-        batches = n * changes.get("device_batches", self.device_batches)
-        return dataclasses.replace(
-            self, **{"loss_batches": min(self.loss_batches, batches), **changes}
-        )
-
-    @property
-    def slug(self) -> str:
-        return f"{self.kind}-{self.data}-v{self.vocab_size}"
-
-
-TASKS: Dict[str, Type] = {Cifar.kind: Cifar, Lstm.kind: Lstm}
 
 
 @dataclass(frozen=True)
@@ -186,17 +84,17 @@ class RunConfig:
 
     def _validate(self) -> None:
         whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, seed=0, eval_every=1)
-        _require_whole(self, alpha_decay_epoch=0, **whole)
+        require_whole(self, alpha_decay_epoch=0, **whole)
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
         require(self.q <= self.k, "q", self.q, f"0 <= q <= k={self.k}")
         check_trim(self.k, self.b)
         require(0 < self.gamma <= LARGEST, "gamma", self.gamma, f"0 < gamma <= {LARGEST:g}")
         require(0 < self.alpha <= 1, "alpha", self.alpha, "0 < alpha <= 1")
         require(0 <= self.drop_rate < 1, "drop_rate", self.drop_rate, "0 <= drop_rate < 1")
-        _require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
-        _require_name("rule", self.rule, tuple(RULES))
-        _require_name("nonfinite", self.nonfinite, ("reject", "keep"))
-        _require_name("selection", self.selection, ("independent", "permutation"))
+        require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
+        require_name("rule", self.rule, tuple(RULES))
+        require_name("nonfinite", self.nonfinite, ("reject", "keep"))
+        require_name("selection", self.selection, ("independent", "permutation"))
         if self.rule != "trimmed-mean":
             require(self.b == 0, "b", self.b, f"b=0 with rule {self.rule!r}, which trims nothing")
         if self.local_steps is not None:
@@ -221,7 +119,7 @@ class RunConfig:
             known = find_attack(attack)
             start = known.start if self.attacker_start is None else self.attacker_start
             scale = known.scale if self.attack_scale is None else float(self.attack_scale)
-            _require_name("attacker_start", start, ("fresh", "pulled"))
+            require_name("attacker_start", start, ("fresh", "pulled"))
             legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
             require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):

@@ -21,5 +21,9 @@ class RunError(SlsgdError):
     """A run that cannot go on: a folder of another run, a corrupt checkpoint, a full disk."""
 
 
+class InUseError(RunError):
+    """A run folder that another process holds."""
+
+
 class DivergedError(RunError):
     """The global model stopped being finite."""

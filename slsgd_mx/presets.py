@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Callable, Dict
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Callable, Dict, Mapping, Tuple
 
 from .config import Cifar, Lstm, RunConfig
 from .errors import ConfigError
@@ -16,8 +16,8 @@ def _cifar_paper() -> RunConfig:
 
 def _cifar_laptop() -> RunConfig:
     """Real data and the real network; fewer images, fewer epochs."""
-    sizes = Cifar(train_images=20_000, test_images=2_000, loss_images=2_000)
-    return RunConfig(task=sizes, epochs=40, alpha_decay_epoch=20, eval_every=2)
+    sizes = Cifar(train_images=20_000, test_images=2_000, loss_images=1_000)
+    return RunConfig(task=sizes, epochs=32, alpha_decay_epoch=16, eval_every=2)
 
 
 def _cifar_smoke() -> RunConfig:
@@ -41,7 +41,7 @@ def _lstm_laptop() -> RunConfig:
     """Real text and the real network; fewer types, less text, fewer epochs."""
     sizes = Lstm(vocab_size=5_000, device_batches=8, loss_batches=50, test_batches=50)
     return RunConfig(
-        task=sizes, gamma=20, batch_size=20, epochs=40, alpha_decay_epoch=30, eval_every=2
+        task=sizes, gamma=20, batch_size=20, epochs=32, alpha_decay_epoch=24, eval_every=2
     )
 
 
@@ -68,6 +68,27 @@ def _lstm_smoke() -> RunConfig:
 PRESETS: Dict[str, Dict[str, Callable[[], RunConfig]]] = {
     "cifar": {"paper": _cifar_paper, "laptop": _cifar_laptop, "smoke": _cifar_smoke},
     "lstm": {"paper": _lstm_paper, "laptop": _lstm_laptop, "smoke": _lstm_smoke},
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What figures add to a preset: repeats, and what Figures 5 and 6 vary and have to reach."""
+
+    repeats: int
+    alphas: Tuple[float, ...]  # on the x-axis of Figures 5 and 6
+    attacked_loss: float  # the training loss of Figure 5
+    passes_loss: float  # the training loss of Figure 6
+    reach_until_decay: bool  # Figures 5 and 6 end where alpha decays in the others, or at T
+    changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset itself
+
+
+# The losses of laptop and smoke are what alpha=1 reaches after about two thirds of the epochs (b=2
+# in Figure 5, pass=1 in Figure 6), settled before any other alpha was run.
+SCALES: Dict[str, Scale] = {
+    "paper": Scale(10, (0.2, 0.4, 0.6, 0.8, 1.0), 0.5, 0.003, False),
+    "laptop": Scale(3, (0.6, 0.8, 1.0), 2.0, 1.7, True),
+    "smoke": Scale(1, (0.6, 0.8, 1.0), 2.1, 2.0, True, {"epochs": 12}),
 }
 
 

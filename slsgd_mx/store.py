@@ -5,7 +5,7 @@
     metrics.csv     a row an evaluation, flushed; the last two columns are times
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model
-    DONE            the last row, once the run is finished
+    DONE            the last row and the model's digest, once the run is finished
     DIVERGED        instead of it, if the model stopped being finite
 
 Everything but the rows of metrics.csv is written beside and renamed.  Rows newer than the
@@ -24,8 +24,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from .checkpoints import list_checkpoints, load_newest, save_checkpoint
 from .config import RunConfig
-from .errors import ConfigError, DivergedError, RunError
+from .errors import ConfigError, DivergedError, InUseError, RunError
 from .files import (
     Values,
     digest,
@@ -33,10 +34,10 @@ from .files import (
     load_arrays,
     read_text,
     save_arrays,
-    sync_folder,
     warn,
     write_atomically,
 )
+from .prefix import check_prefix
 
 KEPT_CHECKPOINTS = 2
 PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
@@ -66,7 +67,7 @@ class RunStore:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._lock.close()
-                raise RunError(f"{self.folder} is in use by another process") from None
+                raise InUseError(f"{self.folder} is in use by another process") from None
             if not (self.folder / "config.json").exists():
                 write_atomically(self.folder / "config.json", self.config.to_json().encode())
             for leftover in self.folder.rglob("*.tmp"):
@@ -86,7 +87,7 @@ class RunStore:
             if not (self.folder / "DONE").exists():
                 return False
             rows = self._rows_until(self.config.epochs)
-            if json.dumps(rows[-1]) != read_text(self.folder / "DONE").strip():
+            if json.dumps(rows[-1]) != _lines(self.folder / "DONE")[0]:
                 raise RunError(self._damaged(self.config.epochs))
             return True
 
@@ -101,6 +102,40 @@ class RunStore:
         with disk_errors(self.folder):
             write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
         return epoch, values, notes
+
+    def adopt(self, prefix: Path) -> None:
+        """Begin after the last epoch of another run that is equal up to there, unless begun.
+
+        Its rows, its model and its sessions become the beginning of this run; if it diverged, so
+        does this one.
+        """
+        if list_checkpoints(self.folder / "checkpoint"):
+            return
+        config = read_config(prefix)
+        check_prefix(config, self.config)
+        theirs = RunStore(prefix, config)
+        try:
+            if not theirs.finished():
+                raise RunError(f"{prefix} is not finished, and {self.folder} begins after it")
+        except DivergedError:
+            with disk_errors(self.folder):
+                write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, theirs.rows()))
+            self.mark_diverged(int(theirs.rows()[-1]["epoch"]))
+        values = theirs.model()
+        sessions = [{"prefix": prefix.name, **session} for session in theirs.sessions()]
+        with disk_errors(self.folder):
+            write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, theirs.rows()))
+            text = json.dumps({"sessions": sessions}, indent=1)
+            write_atomically(self.folder / "manifest.json", text.encode())
+        self.save_checkpoint(config.epochs, values, {})
+
+    def model(self) -> Values:
+        """The final model of a finished run."""
+        path = self.folder / "model.params"
+        known = [line[6:] for line in _lines(self.folder / "DONE") if line.startswith("model ")]
+        if not path.exists() or known not in ([], [digest(path)]):
+            raise RunError(f"{path} is damaged: remove {self.folder} to compute the run again")
+        return load_arrays(path)
 
     def _rows_until(self, epoch: int) -> List[Row]:
         """The rows up to a checkpoint, which must be those that were written before it."""
@@ -168,10 +203,27 @@ class RunStore:
     def finish(self, values: Values) -> None:
         """Write the final model and mark the run as done; its checkpoints are needed no more."""
         with disk_errors(self.folder):
-            save_arrays(self.folder / "model.params", values)
-            write_atomically(self.folder / "DONE", (json.dumps(self.rows()[-1]) + "\n").encode())
+            model = self.folder / "model.params"
+            save_arrays(model, values)
+            lines = [json.dumps(self.rows()[-1]), f"model {digest(model)}"]
+            write_atomically(self.folder / "DONE", ("\n".join(lines) + "\n").encode())
             for old in list_checkpoints(self.folder / "checkpoint"):
                 old.unlink()
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration a run folder holds."""
+    path = folder / "config.json"
+    if not path.exists():
+        raise RunError(f"{folder} holds no run")
+    try:
+        return RunConfig.from_json(read_text(path))
+    except ConfigError as error:
+        raise RunError(f"{path} cannot be read ({error})") from error
+
+
+def _lines(path: Path) -> List[str]:
+    return read_text(path).splitlines() or [""]
 
 
 def check_folder(folder: Path, config: RunConfig) -> None:
@@ -241,39 +293,3 @@ def _cell(value: Any) -> str:
 def _to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
     lines = [",".join(columns)] + [",".join(row[c] for c in columns) for row in rows]
     return ("\n".join(lines) + "\n").encode()
-
-
-def list_checkpoints(folder: Path) -> List[Path]:
-    """Checkpoints of a folder, the newest first."""
-    paths = [p for p in folder.glob("epoch-*.params") if p.name[6:].split(".")[0].isdigit()]
-    return sorted(paths, key=lambda path: int(path.name[6:].split(".")[0]), reverse=True)
-
-
-def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, Any]) -> Path:
-    """Write one checkpoint; the digest in its name tells a sound file from a broken one."""
-    text = json.dumps({"epoch": epoch, **notes}, sort_keys=True).encode()
-    beside = folder / "writing.tmp"
-    save_arrays(beside, {**values, "notes": np.frombuffer(text, np.uint8)})
-    path = folder / f"epoch-{epoch:06d}.{digest(beside)}.params"
-    os.replace(beside, path)
-    sync_folder(folder)
-    return path
-
-
-def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
-    """The newest checkpoint that is sound; a RunError if there are some but none is sound."""
-    paths = list_checkpoints(folder)
-    for path in paths:
-        if path.name.split(".")[1] == digest(path):
-            for corrupt in paths[: paths.index(path)]:
-                warn(f"{corrupt} is corrupt and set aside; going on from {path.name}")
-                corrupt.rename(corrupt.with_suffix(".corrupt"))
-            values = load_arrays(path)
-            notes = json.loads(values.pop("notes").tobytes())
-            return notes.pop("epoch"), values, notes
-    if paths:
-        raise RunError(
-            f"no checkpoint in {folder} is sound: remove the folder {folder.parent} "
-            "to start the run again from epoch 1"
-        )
-    return 0, None, {}

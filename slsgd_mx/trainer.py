@@ -48,6 +48,7 @@ def train(
     data_dir: Optional[Union[str, Path]] = None,
     listener: Optional[Listener] = None,
     checkpoint_seconds: float = 30.0,
+    prefix: Optional[Union[str, Path]] = None,
 ) -> RunResult:
     """Run Algorithm 1 to the end, or from where an earlier call stopped.
 
@@ -62,6 +63,9 @@ def train(
         Called with a ``Progress`` after every epoch.
     checkpoint_seconds : float
         Least time between two checkpoints.
+    prefix : path, optional
+        The folder of a finished run that is equal to this one up to its last epoch: this one goes
+        on from there (see ``slsgd_mx.prefix``).
 
     Raises
     ------
@@ -88,6 +92,8 @@ def train(
     with store:
         if store.finished():  # by another process, while the data was loading
             return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+        if prefix is not None:
+            store.adopt(Path(prefix))
         server = ModelServer(config.k, config.b, config.rule, config.nonfinite)
         start, tally = _start(config, task, server, store)
         notify = listener or (lambda progress: None)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from slsgd_mx.cli import interrupts
+from slsgd_mx import interrupts
 
 
 @pytest.fixture

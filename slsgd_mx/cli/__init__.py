@@ -10,15 +10,16 @@ from typing import List, Optional
 
 import click
 
-from .. import __version__
+from .. import __version__, interrupts
 from ..errors import SlsgdError
-from . import interrupts
 
 # command -> the module of this package that holds it, under the same name with "_"
 COMMANDS = {
     "cifar": "training",
     "lstm": "training",
     "demo": "demo",
+    **{name: "figures" for name in [*(f"fig{n}" for n in range(1, 14)), "ledger", "all"]},
+    "claims": "claims",
     "partition": "partition",
     "data": "data",
 }
@@ -45,7 +46,7 @@ class Commands(click.Group):
         if name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[name]}", __name__)
-        return getattr(module, name.replace("-", "_"))
+        return module.COMMANDS[name] if hasattr(module, "COMMANDS") else getattr(module, name)
 
     def invoke(self, ctx: click.Context):
         interrupts.install()

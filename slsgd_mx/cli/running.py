@@ -10,12 +10,12 @@ from typing import List, Optional
 import click
 from tqdm import tqdm
 
+from .. import interrupts
 from ..config import RunConfig
 from ..curves import average, draw_runs, write_curves
 from ..errors import DivergedError, RunError
 from ..store import Row, read_metrics
 from ..trainer import Progress, RunResult, train
-from . import interrupts
 
 
 def run_repeats(

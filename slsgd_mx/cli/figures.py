@@ -1,0 +1,186 @@
+"""fig1 ... fig13, ledger, all: compute the runs a figure lacks, then draw it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import click
+
+from ..figures import FIGURES, Curves, Size, runs_of
+from .options import DATA_DIR, DEVICES, FAULTS, PRESET, SEED, given, option, with_options
+from .training import NETWORK, TEXT
+
+COMMON = [
+    DEVICES,
+    option("-k", "--selected", "k", type=int, help="k: devices selected in an epoch. Paper: 10."),
+    option("--epochs", type=int, help="T. The decay of alpha moves along with it. Paper: 800."),
+    option("--alpha-decay-epoch", type=int, help="Last epoch with alpha_t = 1."),
+    option("--batch-size", type=int, help="Minibatch."),
+    option("--eval-every", type=int, help="Epochs between two evaluations."),
+    option(
+        "--selection",
+        type=click.Choice(["independent", "permutation"]),
+        help="S_t: k of n anew each epoch, or blocks of shuffled permutations.",
+    ),
+    option("--warm-up/--no-warm-up", help="x_0 after 5 passes at gamma 0.01 on one device's data."),
+]
+SIZES = {
+    "cifar": [
+        option(
+            "--data",
+            type=click.Choice(["cifar10", "synthetic"]),
+            help="CIFAR-10, or an embedded, drawn stand-in of the same shape.",
+        ),
+        option("--train-images", type=int, help="Training images used. Paper: 50,000."),
+        *NETWORK,
+    ],
+    "lstm": TEXT,
+}
+LOSS = option("--loss", type=float, help="Training loss to reach. Paper: 0.5 (Fig. 5), 0.003.")
+RUNNING = [
+    option("--repeats", type=click.IntRange(min=1), help="Seeds averaged. Paper: 10."),
+    SEED,
+    DATA_DIR,
+    option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        help="Processes, each with its share of the cores. Default: one for every core, as far as "
+        "memory goes: that is the fastest.",
+    ),
+    click.option(
+        "--runs",
+        type=click.Path(path_type=Path),
+        default=Path("runs"),
+        show_default=True,
+        help="Folder of the runs; figures share them.",
+    ),
+    option(
+        "--out",
+        type=click.Path(path_type=Path),
+        help="Folder of the pictures. Default: figures/PRESET, or figures/PRESET-changed if sizes "
+        "were changed.",
+    ),
+    click.option("--dry-run", is_flag=True, help="List runs, epochs left, time, memory, disk."),
+    click.option("--draw-only", is_flag=True, help="Compute nothing, draw what is there."),
+    click.option("--no-share", is_flag=True, help="Compute every run from its first epoch."),
+]
+
+
+def run_figures(
+    names: List[str],
+    preset: str,
+    repeats: Optional[int],
+    seed: Optional[int],
+    data_dir: Optional[Path],
+    jobs: Optional[int],
+    runs: Path,
+    out: Optional[Path],
+    dry_run: bool,
+    draw_only: bool,
+    no_share: bool,
+    loss: Optional[float] = None,
+    **changes: Any,
+) -> None:
+    """Plan; then say what it would take, or compute it and draw."""
+    from ..sweep import make_plan
+
+    asked = given(**changes)
+    size = Size(preset, asked, repeats, seed or 0, loss)
+    out = out or Path("figures") / (f"{preset}-changed" if asked else preset)
+    wanted = {name: runs_of(FIGURES[name], size) for name in names}
+    plan = make_plan(wanted, runs, share=not no_share)
+    if dry_run:
+        from .planning import show_plan
+
+        show_plan(plan, wanted, jobs)
+        return
+    failed = {} if draw_only else compute(plan, data_dir, jobs)
+    lacking = draw_all(names, size, runs, out)
+    if failed or lacking:
+        from ..errors import RunError
+
+        text = "\n".join(f"  {slug}: {why}" for slug, why in {**lacking, **failed}.items())
+        raise RunError(f"these runs are not there:\n{text}\nThe same command tries them again")
+
+
+def compute(plan, data_dir: Optional[Path], jobs: Optional[int]) -> Dict[str, str]:
+    """Compute what is left with one progress display; return what failed, and why."""
+    from ..pool import Pool
+    from ..sweep import carry_out
+    from .planning import Overall, share_out
+
+    if not plan.to_do:
+        click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
+    began = time.monotonic()
+    processes, threads = share_out(plan, jobs)
+    with Overall(plan) as display, Pool(processes, threads) as pool:
+        results = carry_out(plan, pool, data_dir, display)
+    if plan.to_do:
+        minutes = (time.monotonic() - began) / 60
+        click.echo(f"computed {display.epochs} epochs in {minutes:.1f} minutes", err=True)
+    for slug, result in results.items():
+        if result.status == "diverged":
+            click.echo(f"{slug} diverged: {result.why}", err=True)
+    return {slug: result.why for slug, result in results.items() if not result.ok}
+
+
+def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, str]:
+    """Draw every figure; return the runs that are missing."""
+    from ..drawing import draw_figure
+    from ..errors import RunError
+
+    missing: Dict[str, str] = {}
+    for name in names:
+        try:
+            drawn = draw_figure(name, size, runs, out)
+        except RunError as error:
+            missing[name] = str(error)
+            continue
+        missing.update(line.split(": ", 1) for line in drawn.missing)
+        with contextlib.suppress(OSError):
+            click.echo(f"{name}: {drawn.files[0]}  (also .svg, and .csv with the numbers)")
+    return missing
+
+
+def _command(name: str) -> click.Command:
+    """The command of one figure; what it draws stands in its help."""
+    figure = FIGURES[name]
+    curves = isinstance(figure, Curves)
+    about = figure.title.replace("$", "")
+    loss = [] if curves else [LOSS]
+    number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
+    what = "metrics over epochs" if curves else "epochs to reach a training loss, over alpha"
+
+    @with_options([PRESET], COMMON, SIZES[figure.task], FAULTS, loss, RUNNING)
+    def call(preset: str, **options: Any) -> None:
+        run_figures([name], preset, **options)
+
+    call.__doc__ = f"""{number}{about} ({what}{", zoomed" if curves and figure.zoom else ""}).
+
+    Computes the runs that are not there yet, resumes those begun, shares equal ones with the other
+    figures, and draws PNG, SVG and CSV. Interrupted, the same command goes on.
+
+    \b
+    In minutes, no data:    slsgd-mx {name} --preset smoke
+    A part of a day:        slsgd-mx {name} --preset laptop
+    What would it take?     slsgd-mx {name} --dry-run
+    """
+    return click.command(name)(call)
+
+
+@click.command("all")
+@with_options([PRESET], COMMON, RUNNING)
+def all_figures(preset: str, **options: Any) -> None:
+    """Every figure, and the ledger of the attack's two starts, in one plan.
+
+    \b
+    In minutes, no data:    slsgd-mx all --preset smoke
+    What would it take?     slsgd-mx all --preset laptop --dry-run
+    """
+    run_figures(list(FIGURES), preset, **options)
+
+
+COMMANDS = {**{name: _command(name) for name in FIGURES}, "all": all_figures}

@@ -1,0 +1,131 @@
+"""What a plan would take, in words; and one progress display for all its runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+import click
+from tqdm import tqdm
+
+from .. import interrupts
+from ..config import RunConfig
+from ..pool import Job, Message, Pool
+from ..sweep import Plan, Step
+from ..threads import available_cores
+
+MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
+
+
+def share_out(plan: Plan, jobs: Optional[int]) -> Tuple[int, int]:
+    """Processes, and threads for each of them."""
+    cores = available_cores()
+    processes = jobs or max(1, min(cores, int(_memory() / MEMORY_EACH)))
+    return processes, max(1, cores // processes)
+
+
+def _memory() -> float:
+    """Bytes of memory this machine has; as much as it takes where it does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (ValueError, OSError):
+        return float("inf")
+
+
+def show_plan(plan: Plan, wanted: Mapping[str, Sequence[RunConfig]], jobs: Optional[int]) -> None:
+    """Print the runs, what they share, the epochs left and the forecast."""
+    users: Dict[RunConfig, List[str]] = {}
+    for name, runs in wanted.items():
+        for run in runs:
+            users.setdefault(run, []).append(name)
+    for step in plan.steps:
+        click.echo(f"{_state(step):32} {step.config.slug}  {_used(step, users)}")
+    states = [step.outcome.state for step in plan.steps if step.wanted]
+    done = sum(state in ("done", "diverged") for state in states)
+    starts = sum(not step.wanted for step in plan.steps)
+    click.echo(f"runs: {len(states)}, of which {done} are there; shared beginnings: {starts}")
+    click.echo(
+        f"epochs to compute: {plan.epochs} (without sharing between runs and figures: "
+        f"{plan.epochs_unshared})"
+    )
+    if plan.to_do:
+        _show_forecast(plan, jobs)
+
+
+def _state(step: Step) -> str:
+    config, state = step.config, step.outcome.state
+    if not step.left:
+        return state
+    return f"{state}: epochs {step.start + 1} to {config.epochs}"
+
+
+def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
+    if not step.wanted:
+        return "(beginning of others)"
+    after = "" if step.prefix is None else f", after {step.prefix.slug}"
+    return f"({', '.join(users[step.config])}{after})"
+
+
+def _show_forecast(plan: Plan, jobs: Optional[int]) -> None:
+    from ..forecast import calibrate, forecast
+
+    processes, threads = share_out(plan, jobs)
+    click.echo("calibrating ...", err=True)
+    with Pool(processes, threads) as pool:
+        expected = forecast(plan, calibrate(plan, pool), processes)
+    click.echo(
+        f"forecast for {processes} processes of {threads} threads: "
+        f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
+        f"{expected.disk_bytes / 1e9:.2f} GB of disk"
+    )
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(42), duration(600), duration(20_000)
+    ('42 seconds', '10 minutes', '5.6 hours')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+class Overall:
+    """One bar over the epochs of all runs, and how many runs are done, under way and failed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.epochs = plan, 0
+        self.ended = self.failed = 0
+        self.running: Dict[str, int] = {}
+        self.bar: Optional[tqdm] = None
+
+    def __enter__(self) -> Overall:
+        if self.plan.to_do:
+            with contextlib.suppress(OSError, ValueError):
+                self.bar = tqdm(total=self.plan.epochs, unit="epoch", dynamic_ncols=True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.bar is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self.bar.close()
+
+    def __call__(self, job: Job, message: Message) -> None:
+        interrupts.check()
+        if message["event"] == "end":
+            self.running.pop(job.name, None)
+            self.ended += 1
+            self.failed += message["status"] in ("failed", "skipped")
+        else:
+            self.epochs += message["event"] == "epoch"
+            self.running[job.name] = message["epoch"]
+        if self.bar is not None:
+            with contextlib.suppress(OSError, ValueError):  # nobody reads it: computing goes on
+                self._show(message["event"] == "epoch")
+
+    def _show(self, moved: bool) -> None:
+        words = f"{self.ended}/{len(self.plan.to_do)} runs, {len(self.running)} under way"
+        words += f", {self.failed} failed" if self.failed else ""
+        self.bar.set_postfix_str(words, refresh=False)
+        self.bar.update(int(moved))

@@ -1,0 +1,95 @@
+"""Time, memory and disk a plan will take, from what a short calibration measured; no MXNet."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from statistics import mean
+from typing import Dict, Sequence, Tuple
+
+from .config import RunConfig
+from .errors import RunError
+from .pool import Job, Pool
+from .store import KEPT_CHECKPOINTS
+from .sweep import Plan, Step
+
+Network = Tuple  # what makes two runs cost the same a step
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds and bytes of one network with the threads that one process will have."""
+
+    ready: float  # to load and build
+    step: float  # one minibatch
+    evaluated: float  # one image or batch of an evaluation
+    exchange: float  # k pulls and pushes and the aggregation
+    model_bytes: float
+    memory_bytes: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    seconds: float
+    memory_bytes: float
+    disk_bytes: float
+
+
+def network(config: RunConfig) -> Network:
+    """Runs with the same network and batch cost the same a step, those with equal k an epoch."""
+    return (config.task.network, config.batch_size, config.k)
+
+
+def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
+    """Measure each network of a plan in all processes at once, as they will run."""
+    samples = {network(step.config): step.config for step in plan.to_do}
+    measured = {}
+    for key, config in samples.items():
+        message = {"do": "calibrate", "config": config.to_json()}
+        jobs = [Job(f"calibration {number}", message) for number in range(pool.processes)]
+        results = list(pool.run(jobs).values())
+        for result in results:
+            if not result.ok:
+                raise RunError(f"the calibration failed: {result.why}")
+        found = [result.content["measured"] for result in results]
+        measured[key] = Measured(**{name: mean(f[name] for f in found) for name in found[0]})
+    return measured
+
+
+def seconds_of(step: Step, cost: Measured) -> float:
+    """What is left of one run."""
+    config, start = step.config, step.start
+    passes = config.passes * config.task.steps_per_pass(config.n, config.batch_size)
+    steps = passes if config.local_steps is None else mean(config.local_steps)
+    evaluations = config.epochs // config.eval_every - start // config.eval_every
+    evaluations += config.epochs % config.eval_every > 0
+    return (
+        cost.ready
+        + step.left * (config.k * steps * cost.step + cost.exchange)
+        + evaluations * config.task.evaluated * cost.evaluated
+    )
+
+
+def forecast(plan: Plan, costs: Dict[Network, Measured], processes: int) -> Forecast:
+    """The plan's time with so many processes, their memory, and what the folders grow by."""
+    steps = plan.to_do
+    seconds = {step.config: seconds_of(step, costs[network(step.config)]) for step in steps}
+    models = [costs[network(step.config)].model_bytes for step in steps]
+    memory = [costs[network(step.config)].memory_bytes for step in steps]
+    busy = min(processes, len(steps))
+    return Forecast(
+        finish_time(steps, seconds, processes),
+        busy * max(memory, default=0.0),
+        sum(models) + KEPT_CHECKPOINTS * busy * max(models, default=0.0),
+    )
+
+
+def finish_time(steps: Sequence[Step], seconds: Dict[RunConfig, float], processes: int) -> float:
+    """When the last of the steps ends, each begun in its order once its prefix is there."""
+    free = [0.0] * processes
+    ends: Dict[RunConfig, float] = {}
+    for step in steps:
+        begin = max(heapq.heappop(free), ends.get(step.prefix, 0.0))
+        ends[step.config] = begin + seconds[step.config]
+        heapq.heappush(free, ends[step.config])
+    return max(ends.values(), default=0.0)

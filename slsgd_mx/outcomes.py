@@ -1,0 +1,37 @@
+"""How far stored runs got, for whoever plans, draws or judges them; no MXNet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Sequence
+
+from .checkpoints import newest_epoch
+from .config import RunConfig
+from .errors import DivergedError, RunError
+from .store import Row, RunStore
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How far a run got: "done", "diverged", "begun", "missing" or "damaged"."""
+
+    state: str
+    epoch: int = 0  # the last whose model is kept
+    rows: Sequence[Row] = ()  # of a run that is done or diverged
+    why: str = ""  # it diverged, or is damaged
+
+
+def read_outcome(folder: Path, config: RunConfig) -> Outcome:
+    """Look how far a run got, changing nothing."""
+    store = RunStore(folder, config)
+    try:
+        if store.finished():
+            return Outcome("done", config.epochs, store.rows())
+    except DivergedError as error:
+        rows = store.rows()
+        return Outcome("diverged", int(rows[-1]["epoch"]) if rows else 0, rows, str(error))
+    except RunError as error:
+        return Outcome("damaged", why=str(error))
+    epoch = newest_epoch(folder / "checkpoint")
+    return Outcome("begun" if epoch else "missing", epoch)

@@ -1,0 +1,131 @@
+"""One process of a sweep: jobs come as JSON lines on standard input, reports go out the same way.
+
+    {"do": "train", "config": ..., "folder": ..., "prefix": ..., "data_dir": ..., "log": ...}
+    {"do": "calibrate", "config": ...}
+
+    {"event": "start", "epoch": 0}            before the first epoch
+    {"event": "epoch", "epoch": 1}            after every epoch
+    {"event": "end", "status": "done", ...}   also "diverged", "failed", "interrupted"
+
+It ends when its input does, and does not outlive the process that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator
+
+from . import interrupts
+from .config import RunConfig
+from .errors import DivergedError, InUseError, SlsgdError
+
+Report = Callable[..., None]
+PATIENCE = 30.0  # seconds; a run that was just killed lets go of its folder a little later
+
+
+def main() -> None:
+    """Take jobs until there are no more, or until told to stop."""
+    report = _reporter()
+    _die_with_parent()
+    interrupts.install()
+    try:
+        for line in sys.stdin:
+            _work(json.loads(line), report)
+    except KeyboardInterrupt:
+        report(event="end", status="interrupted")
+    except BrokenPipeError:  # whoever started this is gone; what was computed is saved
+        os._exit(1)
+
+
+def _work(job: Dict[str, Any], report: Report) -> None:
+    """Do one job; an error of it is its result, and the next job is not harmed."""
+    try:
+        result = JOBS[job["do"]](job, report)
+        interrupts.check()
+    except DivergedError as error:
+        result = {"status": "diverged", "why": str(error)}
+    except SlsgdError as error:
+        result = {"status": "failed", "why": str(error)}
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        result = {"status": "failed", "why": f"{type(error).__name__}: {error}"}
+    gc.collect()  # networks hold themselves in circles, and the next job builds another
+    report(event="end", **result)
+
+
+def _train(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
+    from .trainer import Progress
+
+    def listen(progress: Progress) -> None:
+        interrupts.check()
+        event = "epoch" if progress.seconds else "start"
+        report(event=event, epoch=progress.epoch)
+
+    with _logging_to(Path(job["log"])):
+        return _train_patiently(job, listen)
+
+
+def _train_patiently(job: Dict[str, Any], listener: Callable) -> Dict[str, Any]:
+    """Train, after waiting a little for a folder that another process still holds."""
+    from .trainer import train
+
+    config, give_up = RunConfig.from_json(job["config"]), time.monotonic() + PATIENCE
+    while True:
+        try:
+            train(config, job["folder"], job["data_dir"], listener, prefix=job["prefix"])
+            return {"status": "done"}
+        except InUseError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.2)
+
+
+def _calibrate(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
+    from .calibration import measure
+
+    return {"status": "done", "measured": measure(RunConfig.from_json(job["config"]))}
+
+
+JOBS = {"train": _train, "calibrate": _calibrate}
+
+
+def _reporter() -> Report:
+    """Keep standard output for reports; whatever else is printed goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return lambda **message: print(json.dumps(message), file=out, flush=True)
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Send what is printed to the log of the job; an empty one is not kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a") as log:
+        os.dup2(log.fileno(), 2)
+        os.dup2(log.fileno(), 1)
+    yield
+    sys.stderr.flush()
+    if path.stat().st_size == 0:
+        path.unlink()
+
+
+def _die_with_parent() -> None:
+    """Linux: ask for SIGTERM when the parent dies. Elsewhere the next report fails, soon enough."""
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()
