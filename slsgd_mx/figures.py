@@ -140,7 +140,7 @@ class Size:
         own = preset(task, self.preset)
         asked = {**self.scale.changes, **self.changes, **changes}
         if "epochs" in asked and "alpha_decay_epoch" not in asked:
-            every = asked.get("eval_every", own.eval_every)
+            every = max(1, asked.get("eval_every", own.eval_every))
             share = asked["epochs"] * own.alpha_decay_epoch / own.epochs
             asked["alpha_decay_epoch"] = max(1, round(share / every)) * every
         config = preset(task, self.preset, **asked)

@@ -28,6 +28,7 @@ MARKERS = "osD^vXP*"
 
 _FENCE = 3.0  # a point this many reaches out would flatten the other curves, see `frame`
 _FEW = 25  # up to so many points of a curve, each has a marker
+_TICKED = 6  # up to so many places on the x-axis, each has a tick
 _HUGE = 1e100  # as good as infinite, and arithmetic on it overflows
 
 
@@ -144,7 +145,7 @@ def draw(
     if repeats:
         count = "-".join(str(r) for r in sorted({repeats[0], repeats[-1]}))
         note = " ".join([f"Line: mean of {count} repeats; band: minimum to maximum.", note or ""])
-    with new_figure(4.7 * columns, 3.1 * -(-len(panels) // columns)) as figure:
+    with new_figure(max(4.7 * columns, 6.6), 3.1 * -(-len(panels) // columns)) as figure:
         axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
         remarks: dict[str, str] = {}
         for ax, panel in zip(axes, panels):
@@ -173,7 +174,10 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
             remarks[curve.label] = panel.outside
             _mark_exits(ax, curve.x, up, 1, style)
             _mark_exits(ax, curve.x, down, 0, style)
-    if all((curve.x % 1 == 0).all() for curve in panel.curves):
+    places = sorted({float(x) for curve in panel.curves for x in curve.x})
+    if 0 < len(places) <= _TICKED:
+        ax.set_xticks(places)
+    elif all(x % 1 == 0 for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     left, right = ax.get_xlim()
     if panel.decay_epoch is not None and left <= panel.decay_epoch <= right:
@@ -186,9 +190,13 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
 
 def _mark_exits(ax: Axes, x: np.ndarray, out: np.ndarray, edge: int, style: int) -> None:
     """Put a caret on the upper (1) or lower (0) edge where a curve first lies beyond it."""
+    from matplotlib.transforms import ScaledTranslation
+
     x = x[out] if len(x) <= _FEW else x[out][:1]
     caret = {"marker": 6 if edge else 7, "markersize": 8, "linestyle": "", "zorder": 4}
-    where = {"transform": ax.get_xaxis_transform(), "clip_on": False, "in_layout": False}
+    # Side by side, or carets of curves that leave together hide each other.
+    aside = ScaledTranslation((style % 5 - 2) * 6 / 72, 0, ax.figure.dpi_scale_trans)
+    where = {"transform": ax.get_xaxis_transform() + aside, "clip_on": False, "in_layout": False}
     ax.plot(x, np.full(len(x), edge), **{**_look(style), **caret, **where})
 
 
@@ -238,7 +246,7 @@ def _arrange(
             break
     width = max(width, box.width / figure.dpi + 0.2)
     note, title = (
-        textwrap.fill(note.strip(), int(17 * width)),
+        textwrap.fill(note.strip(), int(15 * width)),
         textwrap.fill(title, int(10 * width)),
     )
     note_inch = 0.08 + 0.15 * len(note.splitlines())

@@ -24,6 +24,7 @@ class Job:
     name: str
     message: Message
     needs: Optional[str] = None  # the job that has to end well before
+    group: str = ""  # those that fail together where an error is "fatal", such as missing data
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Pool:
         self.processes, self.threads = processes, threads
         self.idle: List[_Worker] = []
         self.busy: List[_Worker] = []
+        self.hopeless: Dict[str, str] = {}  # group -> why none of its jobs can be done
 
     def __enter__(self) -> Pool:
         return self
@@ -69,6 +71,7 @@ class Pool:
     def run(self, jobs: Sequence[Job], listener: Optional[Listener] = None) -> Dict[str, Result]:
         """Do all jobs, each after the one it needs; return how each ended, by name."""
         results: Dict[str, Result] = {}
+        self.hopeless = {}
         waiting: Deque[Job] = deque(jobs)
         notify = listener or (lambda job, message: None)
         while waiting or self.busy:
@@ -88,18 +91,28 @@ class Pool:
         running = {worker.job.name for worker in self.busy}
         for job in list(waiting):
             needed = results.get(job.needs) if job.needs else None
-            if needed is not None and not needed.ok:
+            why = self.hopeless.get(job.group, "")
+            if not why and needed is not None and not needed.ok:
+                why = f"it begins after {job.needs}, which failed"
+            if why:
                 waiting.remove(job)
-                results[job.name] = Result("skipped", f"it begins after {job.needs}, which failed")
+                results[job.name] = Result("skipped", why)
                 notify(job, {"event": "end", "status": "skipped"})
             elif job.needs and needed is None and (job.needs in running or _in(waiting, job.needs)):
                 continue
             elif len(self.busy) < self.processes:
                 waiting.remove(job)
                 running.add(job.name)
-                worker = self.idle.pop() if self.idle else _Worker(self.threads)
-                self.busy.append(worker)
-                worker.begin(job)
+                self.busy.append(self._free_worker())
+                self.busy[-1].begin(job)
+
+    def _free_worker(self) -> _Worker:
+        """An idle process that is still there, or a new one."""
+        while self.idle:
+            worker = self.idle.pop()
+            if worker.process.poll() is None:
+                return worker
+        return _Worker(self.threads)
 
     def _heard(self) -> List[_Worker]:
         """Wait, but not for long, until a busy worker has said something or is gone."""
@@ -117,6 +130,8 @@ class Pool:
         else:
             self.idle.append(worker)
         results[worker.job.name] = result
+        if result.content.get("fatal"):
+            self.hopeless[worker.job.group] = result.why
         notify(worker.job, {"event": "end", "status": result.status})
 
 

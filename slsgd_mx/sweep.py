@@ -97,4 +97,4 @@ def _job(step: Step, home: Path, data_dir: Optional[Path]) -> Job:
         "data_dir": None if data_dir is None else str(data_dir),
         "log": str(home / "logs" / f"{slug}.log"),
     }
-    return Job(slug, message, None if prefix is None else prefix.slug)
+    return Job(slug, message, None if prefix is None else prefix.slug, step.config.task.data)

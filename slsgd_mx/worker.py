@@ -26,7 +26,7 @@ from typing import Any, Callable, Dict, Iterator
 
 from . import interrupts
 from .config import RunConfig
-from .errors import DivergedError, InUseError, SlsgdError
+from .errors import DataError, DivergedError, InUseError, SlsgdError
 
 Report = Callable[..., None]
 PATIENCE = 30.0  # seconds; a run that was just killed lets go of its folder a little later
@@ -54,7 +54,8 @@ def _work(job: Dict[str, Any], report: Report) -> None:
     except DivergedError as error:
         result = {"status": "diverged", "why": str(error)}
     except SlsgdError as error:
-        result = {"status": "failed", "why": str(error)}
+        fatal = isinstance(error, DataError)
+        result = {"status": "failed", "why": str(error), "fatal": fatal}
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -114,10 +115,12 @@ def _logging_to(path: Path) -> Iterator[None]:
     with open(path, "a") as log:
         os.dup2(log.fileno(), 2)
         os.dup2(log.fileno(), 1)
-    yield
-    sys.stderr.flush()
-    if path.stat().st_size == 0:
-        path.unlink()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        if path.stat().st_size == 0:
+            path.unlink()
 
 
 def _die_with_parent() -> None:

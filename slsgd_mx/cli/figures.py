@@ -102,8 +102,19 @@ def run_figures(
     if failed or lacking:
         from ..errors import RunError
 
-        text = "\n".join(f"  {slug}: {why}" for slug, why in {**lacking, **failed}.items())
-        raise RunError(f"these runs are not there:\n{text}\nThe same command tries them again")
+        text = _by_reason({**lacking, **failed})
+        raise RunError(f"these are not there:\n{text}\nThe same command tries them again")
+
+
+def _by_reason(lacking: Dict[str, str]) -> str:
+    """What is missing, one paragraph for each reason."""
+    reasons: Dict[str, List[str]] = {}
+    for name, why in lacking.items():
+        reasons.setdefault(why, []).append(name)
+    return "\n".join(
+        f"  {', '.join(names[:3])}{f' and {len(names) - 3} more' * (len(names) > 3)}: {why}"
+        for why, names in reasons.items()
+    )
 
 
 def compute(plan, data_dir: Optional[Path], jobs: Optional[int]) -> Dict[str, str]:
@@ -115,7 +126,7 @@ def compute(plan, data_dir: Optional[Path], jobs: Optional[int]) -> Dict[str, st
     if not plan.to_do:
         click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
     began = time.monotonic()
-    processes, threads = share_out(plan, jobs)
+    processes, threads = share_out(jobs)
     with Overall(plan) as display, Pool(processes, threads) as pool:
         results = carry_out(plan, pool, data_dir, display)
     if plan.to_do:
@@ -124,6 +135,10 @@ def compute(plan, data_dir: Optional[Path], jobs: Optional[int]) -> Dict[str, st
     for slug, result in results.items():
         if result.status == "diverged":
             click.echo(f"{slug} diverged: {result.why}", err=True)
+    logs = [plan.home / "logs" / f"{step.config.slug}.log" for step in plan.to_do]
+    for log in logs:
+        if log.exists():
+            click.echo(f"said while computing: {log}", err=True)
     return {slug: result.why for slug, result in results.items() if not result.ok}
 
 
@@ -137,7 +152,7 @@ def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, s
         try:
             drawn = draw_figure(name, size, runs, out)
         except RunError as error:
-            missing[name] = str(error)
+            missing[name] = str(error).replace(f"{name} ", "it ", 1)
             continue
         missing.update(line.split(": ", 1) for line in drawn.missing)
         with contextlib.suppress(OSError):

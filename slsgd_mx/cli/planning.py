@@ -18,7 +18,7 @@ from ..threads import available_cores
 MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
 
 
-def share_out(plan: Plan, jobs: Optional[int]) -> Tuple[int, int]:
+def share_out(jobs: Optional[int]) -> Tuple[int, int]:
     """Processes, and threads for each of them."""
     cores = available_cores()
     processes = jobs or max(1, min(cores, int(_memory() / MEMORY_EACH)))
@@ -70,12 +70,12 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
 def _show_forecast(plan: Plan, jobs: Optional[int]) -> None:
     from ..forecast import calibrate, forecast
 
-    processes, threads = share_out(plan, jobs)
+    processes, threads = share_out(jobs)
     click.echo("calibrating ...", err=True)
     with Pool(processes, threads) as pool:
         expected = forecast(plan, calibrate(plan, pool), processes)
     click.echo(
-        f"forecast for {processes} processes of {threads} threads: "
+        f"forecast for {processes} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
         f"{expected.disk_bytes / 1e9:.2f} GB of disk"
     )

@@ -1,0 +1,13 @@
+# Sourced by the scripts beside it: `run NAME ...` calls the command of this checkout (made by
+# `make`), or the one on PATH. SLSGD_MX names another one.
+run() {
+  here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 1
+  command=${SLSGD_MX:-$here/../.venv/bin/slsgd-mx}
+  if [ -z "${SLSGD_MX:-}" ] && [ ! -x "$command" ]; then
+    command=$(command -v slsgd-mx) || {
+      echo "$0: no slsgd-mx found: run make demo first, or pip install ." >&2
+      exit 1
+    }
+  fi
+  "$command" "$@"
+}
