@@ -151,6 +151,13 @@ class Size:
         return tuple(replace(config, seed=seed) for seed in self.seeds)
 
 
+def attacked(figure: Figure) -> bool:
+    """Whether some of its workers are poisoned."""
+    if isinstance(figure, Reach):
+        return "q" in figure.setup
+    return any("q" in changes for group in figure.groups.values() for changes in group)
+
+
 def legend(figure: Figure, changes: Changes) -> str:
     r"""The paper's wording, FedAvg by its name.
 
@@ -161,10 +168,7 @@ def legend(figure: Figure, changes: Changes) -> str:
     """
     gamma = [rf"$\gamma={changes['gamma']:g}$"] if "gamma" in changes else []
     if (changes["alpha"], changes["b"]) == (1, 0):
-        attacked = isinstance(figure, Curves) and any(
-            other.get("q") for group in figure.groups.values() for other in group
-        )
-        ideal = attacked and not changes.get("q")
+        ideal = attacked(figure) and not changes.get("q")
         return ", ".join(["FedAvg", *gamma, *(["no attack"] if ideal else [])])
     return ", ".join(["SLSGD", *gamma, rf"$\alpha={changes['alpha']:g}$", rf"$b={changes['b']}$"])
 

@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Optional
 
 import click
 
-from ..figures import FIGURES, Curves, Size, runs_of
-from .options import DATA_DIR, DEVICES, FAULTS, PRESET, SEED, given, option, with_options
+from ..figures import FIGURES, Curves, Size, attacked, runs_of
+from .options import DATA_DIR, DEVICES, FAULTS, PRESET, given, option, with_options
 from .training import NETWORK, TEXT
 
 COMMON = [
@@ -42,7 +42,7 @@ SIZES = {
 LOSS = option("--loss", type=float, help="Training loss to reach. Paper: 0.5 (Fig. 5), 0.003.")
 RUNNING = [
     option("--repeats", type=click.IntRange(min=1), help="Seeds averaged. Paper: 10."),
-    SEED,
+    option("--seed", type=int, help="The first seed. Default: 0."),
     DATA_DIR,
     option(
         "--jobs",
@@ -169,7 +169,9 @@ def _command(name: str) -> click.Command:
     number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
     what = "metrics over epochs" if curves else "epochs to reach a training loss, over alpha"
 
-    @with_options([PRESET], COMMON, SIZES[figure.task], FAULTS, loss, RUNNING)
+    faults = FAULTS if attacked(figure) else []
+
+    @with_options([PRESET], COMMON, SIZES[figure.task], faults, loss, RUNNING)
     def call(preset: str, **options: Any) -> None:
         run_figures([name], preset, **options)
 
