@@ -142,7 +142,7 @@ class Size:
         if "epochs" in asked and "alpha_decay_epoch" not in asked:
             every = max(1, asked.get("eval_every", own.eval_every))
             share = asked["epochs"] * own.alpha_decay_epoch / own.epochs
-            asked["alpha_decay_epoch"] = max(1, round(share / every)) * every
+            asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
         config = preset(task, self.preset, **asked)
         never = config.alpha_schedule == "step" and config.alpha_decay_epoch >= config.epochs
         return replace(config, alpha=1.0) if never else config

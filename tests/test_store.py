@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slsgd_mx.errors import DivergedError, RunError
-from slsgd_mx.files import load_arrays, save_arrays, write_atomically
+from slsgd_mx.files import digest, load_arrays, save_arrays, write_atomically
 from slsgd_mx.store import RunStore, list_checkpoints, load_newest, read_metrics
 
 VALUES = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "v": np.float32([-0.0, 1e-45])}
@@ -262,7 +262,9 @@ def finish(store):
 def test_finish(store, folder):
     finish(store)
     last = str(store.config.epochs)
-    assert store.finished() and json.loads((folder / "DONE").read_text().splitlines()[0])["epoch"] == last
+    row, model = (folder / "DONE").read_text().splitlines()
+    assert store.finished() and json.loads(row)["epoch"] == last
+    assert model == f"model {digest(folder / 'model.params')}"
     assert load_arrays(folder / "model.params")["w"].tobytes() == VALUES["w"].tobytes()
     assert list_checkpoints(folder / "checkpoint") == [] and leftovers(folder) == []
 

@@ -1,6 +1,6 @@
 """Tasks: all that differs between one workload and another.
 
-To add one: a frozen dataclass of its sizes in ``slsgd_mx.config`` (``TASKS``), a module here with
+To add one: a frozen dataclass of its sizes in ``slsgd_mx.sizes`` (``TASKS``), a module here with
 a ``Task``, a line in ``build_task``.  The trainer, the server, the attacks and the run store know
 nothing but the interface below.
 """
