@@ -35,31 +35,41 @@ def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, A
 
 
 def is_sound(path: Path) -> bool:
-    return path.name.split(".")[1] == digest(path)
+    try:
+        return path.name.split(".")[1] == digest(path)
+    except FileNotFoundError:  # the run is under way and has written newer ones
+        return False
 
 
-def newest_epoch(folder: Path) -> int:
-    """The epoch a run would resume after, 0 if from the start; looks, and changes nothing."""
-    for path in list_checkpoints(folder):
-        if is_sound(path):
-            return _epoch(path)
-    return 0
-
-
-def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
+def find_newest(folder: Path) -> Optional[Path]:
     """The newest checkpoint that is sound; a RunError if there are some but none is sound."""
     paths = list_checkpoints(folder)
     for path in paths:
         if is_sound(path):
-            for corrupt in paths[: paths.index(path)]:
-                warn(f"{corrupt} is corrupt and set aside; going on from {path.name}")
-                corrupt.rename(corrupt.with_suffix(".corrupt"))
-            values = load_arrays(path)
-            notes = json.loads(values.pop("notes").tobytes())
-            return notes.pop("epoch"), values, notes
-    if paths:
+            return path
+    if paths and list_checkpoints(folder) == paths:  # not: replaced while they were looked at
         raise RunError(
             f"no checkpoint in {folder} is sound: remove the folder {folder.parent} "
             "to start the run again from epoch 1"
         )
-    return 0, None, {}
+    return find_newest(folder) if paths else None
+
+
+def newest_epoch(folder: Path) -> int:
+    """The epoch a run would resume after, 0 if from the start; looks, and changes nothing."""
+    path = find_newest(folder)
+    return 0 if path is None else _epoch(path)
+
+
+def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
+    """Epoch, model and notes of the newest checkpoint that is sound; broken ones are set aside."""
+    path = find_newest(folder)
+    if path is None:
+        return 0, None, {}
+    for corrupt in list_checkpoints(folder):
+        if _epoch(corrupt) > _epoch(path):
+            warn(f"{corrupt} is corrupt and set aside; going on from {path.name}")
+            corrupt.rename(corrupt.with_suffix(".corrupt"))
+    values = load_arrays(path)
+    notes = json.loads(values.pop("notes").tobytes())
+    return notes.pop("epoch"), values, notes

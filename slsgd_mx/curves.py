@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import List, Sequence
 
@@ -44,6 +45,16 @@ def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
             means = {m: np.mean([float(r[m]) for r in repeats]) for m in config.task.metrics}
             averaged.append({"epoch": epoch, **{m: repr(float(v)) for m, v in means.items()}})
     return averaged
+
+
+def epochs_to(rows: Sequence[Row], loss: float) -> float:
+    """The first evaluated epoch with no more than that training loss; infinite if there is none.
+
+    >>> epochs_to([{"epoch": "2", "train_loss": "1.5"}, {"epoch": "4", "train_loss": "0.5"}], 0.5)
+    4.0
+    """
+    reached = column(rows, "epoch")[column(rows, "train_loss") <= loss]
+    return float(reached[0]) if len(reached) else math.inf
 
 
 def legend(config: RunConfig) -> str:

@@ -6,20 +6,19 @@ A run that is missing is named in the legend and in what is returned, never left
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
 from .config import RunConfig
-from .curves import TITLES, column, curve, data_note
+from .curves import TITLES, curve, data_note, epochs_to
 from .errors import RunError
 from .figures import FIGURES, Curves, Figure, Line, Reach, Size, groups, loss_to_reach
 from .files import disk_errors, write_atomically
 from .outcomes import Outcome, read_outcome
 from .plot import Curve, Panel, band, draw, frame
-from .store import Row
 
 NAMES = {"cifar": "CNN", "lstm": "LSTM"}
 
@@ -88,12 +87,14 @@ def _metrics(
 ) -> Tuple[List[Panel], str]:
     """The task's panels for each group, and a row for each curve, seed and evaluation."""
     config = next(iter(lines.values()))[0].runs[0]
+    labels = dict.fromkeys(line.label for members in lines.values() for line in members)
+    looks = {label: number for number, label in enumerate(labels)}
     panels = []
     table = [",".join(["group", "curve", "alpha", "b", "q", "gamma", "seed", "epoch",
                        *config.task.metrics])]  # fmt: skip
     for group, members in lines.items():
         for metric in config.task.panels:
-            drawn = [_line_curve(line, outcomes, metric) for line in members]
+            drawn = [_line_curve(line, outcomes, metric, looks) for line in members]
             title, label = TITLES[metric]
             ylim = _zoomed(members, drawn) if figure.zoom else None
             panels.append(
@@ -124,7 +125,9 @@ def plain(label: str) -> str:
     return label.replace("$", "").replace("\\", "").replace(",", ";")
 
 
-def _line_curve(line: Line, outcomes: Dict[RunConfig, Outcome], metric: str) -> Curve:
+def _line_curve(
+    line: Line, outcomes: Dict[RunConfig, Outcome], metric: str, looks: Dict[str, int]
+) -> Curve:
     """The mean and band of the seeds that are there; the label says what is not."""
     runs = [outcomes[run].rows for run in line.runs if outcomes[run].rows]
     label = line.label
@@ -134,7 +137,8 @@ def _line_curve(line: Line, outcomes: Dict[RunConfig, Outcome], metric: str) -> 
         if count:
             many = f"{count} of {len(line.runs)} " if len(line.runs) > 1 else ""
             label += f" [{many}{what}]"
-    return curve(label, runs, metric) if runs else Curve(label, np.array([]), np.zeros((1, 0)))
+    made = curve(label, runs, metric) if runs else Curve(label, np.array([]), np.zeros((1, 0)))
+    return replace(made, style=looks[line.label])
 
 
 def _decay(members: Sequence[Line]) -> int | None:
@@ -185,13 +189,3 @@ def _reach(
         outside=f"▲ not reached within {longest} epochs",
     )
     return [panel], "\n".join(table) + "\n"
-
-
-def epochs_to(rows: Sequence[Row], loss: float) -> float:
-    """The first evaluated epoch with no more than that training loss; infinite if there is none.
-
-    >>> epochs_to([{"epoch": "2", "train_loss": "1.5"}, {"epoch": "4", "train_loss": "0.5"}], 0.5)
-    4.0
-    """
-    reached = column(rows, "epoch")[column(rows, "train_loss") <= loss]
-    return float(reached[0]) if len(reached) else math.inf

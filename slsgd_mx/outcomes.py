@@ -28,10 +28,17 @@ def read_outcome(folder: Path, config: RunConfig) -> Outcome:
     try:
         if store.finished():
             return Outcome("done", config.epochs, store.rows())
+        epoch = newest_epoch(folder / "checkpoint")
+        return Outcome("begun" if epoch else "missing", epoch)
     except DivergedError as error:
-        rows = store.rows()
-        return Outcome("diverged", int(rows[-1]["epoch"]) if rows else 0, rows, str(error))
+        return _diverged(store, str(error))
     except RunError as error:
         return Outcome("damaged", why=str(error))
-    epoch = newest_epoch(folder / "checkpoint")
-    return Outcome("begun" if epoch else "missing", epoch)
+
+
+def _diverged(store: RunStore, why: str) -> Outcome:
+    try:
+        rows = store.rows_until_divergence()
+        return Outcome("diverged", int(rows[-1]["epoch"]), rows, why)
+    except (RunError, ValueError) as error:
+        return Outcome("damaged", why=str(error))

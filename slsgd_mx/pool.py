@@ -140,6 +140,8 @@ def _in(waiting: Deque[Job], name: str) -> bool:
 
 
 def _result(message: Message) -> Result:
+    if message["status"] == "interrupted":
+        return Result("failed", "its process was told to stop; what it had computed is saved")
     return Result(message["status"], message.get("why", ""), message)
 
 
@@ -171,9 +173,10 @@ class _Worker:
     def read(self) -> List[Message]:
         """What it has said since; notes if it is gone."""
         text = os.read(self.process.stdout.fileno(), 1 << 16)
-        self.gone = not text
         *lines, self._rest = (self._rest + text).split(b"\n")
-        return [json.loads(line) for line in lines]
+        messages = [json.loads(line) for line in lines]
+        self.gone = not text or any(m.get("status") == "interrupted" for m in messages)
+        return messages
 
     def last_words(self) -> str:
         """Why a process that is gone may have died."""

@@ -147,7 +147,7 @@ class Lstm:
 
     def sample(self, images: int) -> Lstm:
         """The same network on a little synthetic text, to measure its speed."""
-        few = {"device_batches": 2, "loss_batches": 3, "test_batches": 3}
+        few = {"device_batches": 3, "loss_batches": 3, "test_batches": 3}
         return dataclasses.replace(
             self, data="synthetic", vocab_size=max(20, self.vocab_size), **few
         )

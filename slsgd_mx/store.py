@@ -95,6 +95,17 @@ class RunStore:
         """The complete rows of metrics.csv."""
         return read_metrics(self.folder)
 
+    def rows_until_divergence(self) -> List[Row]:
+        """The rows of a run that diverged, of which there is one at least."""
+        rows = self.rows()
+        whole = all(tuple(row) == self.columns and None not in row.values() for row in rows)
+        if not rows or not whole:
+            raise RunError(
+                f"{self.folder / 'metrics.csv'} is damaged: put it back, or remove "
+                f"{self.folder} to compute the run again"
+            )
+        return rows
+
     def resume(self) -> Tuple[int, Optional[Values], Dict[str, Any]]:
         """Epoch, model and pending notes of the newest sound checkpoint; (0, None, {}) if none."""
         epoch, values, notes = load_newest(self.folder / "checkpoint")
@@ -118,9 +129,10 @@ class RunStore:
             if not theirs.finished():
                 raise RunError(f"{prefix} is not finished, and {self.folder} begins after it")
         except DivergedError:
+            rows = theirs.rows_until_divergence()
             with disk_errors(self.folder):
-                write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, theirs.rows()))
-            self.mark_diverged(int(theirs.rows()[-1]["epoch"]))
+                write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
+            self.mark_diverged(int(rows[-1]["epoch"]))
         values = theirs.model()
         sessions = [{"prefix": prefix.name, **session} for session in theirs.sessions()]
         with disk_errors(self.folder):

@@ -24,6 +24,7 @@ class Step:
     outcome: Outcome
     wanted: bool  # by a figure, not only as the beginning of other runs
     prefix: Optional[RunConfig] = None  # the run it begins after; None: its own checkpoint or x_0
+    doomed: bool = False  # the run it begins after diverged, and so does it
 
     @property
     def start(self) -> int:
@@ -33,9 +34,12 @@ class Step:
     @property
     def left(self) -> int:
         """Epochs left to compute, if nothing diverges."""
-        if self.outcome.state in ("done", "diverged", "damaged"):
-            return 0
-        return self.config.epochs - self.start
+        return self.config.epochs - self.start if self.open and not self.doomed else 0
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something left to do."""
+        return self.outcome.state in ("missing", "begun")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Plan:
 
     @property
     def to_do(self) -> List[Step]:
-        return [step for step in self.steps if step.left]
+        return [step for step in self.steps if step.open]
 
     @property
     def epochs(self) -> int:
@@ -69,7 +73,11 @@ def make_plan(figures: Mapping[str, Sequence[RunConfig]], home: Path, share: boo
                 outcomes[prefix] = read_outcome(home / prefix.slug, prefix)
     prefixes = list(dict.fromkeys(begins.values()))
     order = prefixes + [run for run in wanted if run not in set(prefixes)]
-    steps = [Step(run, outcomes[run], run in set(wanted), begins.get(run)) for run in order]
+    steps = []
+    for run in order:
+        prefix = begins.get(run)
+        doomed = prefix is not None and outcomes[prefix].state == "diverged"
+        steps.append(Step(run, outcomes[run], run in set(wanted), prefix, doomed))
     alone = {run: Step(run, outcomes[run], True).left for run in wanted}
     unshared = sum(alone[run] for runs in figures.values() for run in runs)
     return Plan(home, steps, unshared)

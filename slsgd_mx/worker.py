@@ -59,7 +59,6 @@ def _work(job: Dict[str, Any], report: Report) -> None:
     except BrokenPipeError:
         raise
     except Exception as error:
-        traceback.print_exc()
         result = {"status": "failed", "why": f"{type(error).__name__}: {error}"}
     gc.collect()  # networks hold themselves in circles, and the next job builds another
     report(event="end", **result)
@@ -117,6 +116,11 @@ def _logging_to(path: Path) -> Iterator[None]:
         os.dup2(log.fileno(), 1)
     try:
         yield
+    except SlsgdError:  # said in the job's result
+        raise
+    except Exception:
+        traceback.print_exc()
+        raise
     finally:
         sys.stderr.flush()
         if path.stat().st_size == 0:

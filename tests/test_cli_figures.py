@@ -8,9 +8,10 @@ from click.testing import CliRunner
 from slsgd_mx.cli import COMMANDS, main
 from slsgd_mx.figures import FIGURES
 
-TINY = "--preset smoke --epochs 4 --eval-every 2 -n 10 --batch-size 10 --repeats 1".split()
-IMAGES = "--train-images 100 --test-images 20 --loss-images 20 --width 2".split()
-TEXT = "--vocab-size 24 --bptt 4 --device-batches 2 --loss-batches 2 --test-batches 2".split()
+TINY = "--preset smoke --epochs 4 --eval-every 2 -n 10 --batch-size 10 --repeats 1"
+IMAGES = "--train-images 100 --test-images 20 --loss-images 20 --width 2"
+TEXT = "--vocab-size 24 --bptt 4 --device-batches 2 --loss-batches 2 --test-batches 2"
+TINY, IMAGES, TEXT = (options.split() for options in (TINY, IMAGES, TEXT))
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from slsgd_mx import drawing
-from slsgd_mx.drawing import draw_figure, epochs_to, file_name
+from slsgd_mx.curves import epochs_to
+from slsgd_mx.drawing import draw_figure, file_name
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures import FIGURES, Size, groups, runs_of
 from slsgd_mx.plot import draw

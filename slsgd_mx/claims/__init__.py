@@ -1,0 +1,47 @@
+"""Whether the paper's claims hold on the runs of a folder; no MXNet.
+
+A rule is not adjusted to a result.  A check compares an estimate with a limit:
+"at least L" holds if mean - margin >= L, does not hold if mean + margin < L, and is not enough
+data in between ("at most" likewise).  The mean is over values paired within a seed; the margin is
+``t_{0.975, r-1} sd / sqrt(r)`` over r >= 2 repeats, and fixed for a single one.  Where runs are
+missing, a check goes by the seeds that are whole.  A claim does not hold if one of its checks does
+not; it is not enough data if one of them is, or if runs are missing; otherwise it holds.
+
+final
+    The mean of a metric over the last quarter of the evaluations, epoch > 3/4 T.
+nothing learned
+    Test accuracy 1/10 for the CNN; for the LSTM, which is judged on the test loss (the log of the
+    perplexity), the test loss of FedAvg without attack at its first evaluation.
+ideal
+    FedAvg (alpha=1, b=0, q=0), with the same partition, gamma and seed.
+progress
+    (final - nothing) / (ideal final - nothing); 0 for a run that diverged or ends with less than
+    nothing.  Not enough data where the ideal learned less than 0.05 of accuracy or nats.
+slow-down
+    The mean training loss over all evaluations, less that of another run.  A run that diverged has
+    the loss of guessing, ln(10), throughout; two that diverged say nothing about each other.
+epochs to a loss
+    The first evaluated epoch with a training loss as low; T + eval_every, a lower bound, for a run
+    that never had it or diverged.  Two such runs say nothing about each other.
+"""
+
+from .catalogue import CLAIMS, Claim, decide, judge_all
+from .estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from .evidence import Evidence
+from .report import to_json, to_markdown, to_text
+
+__all__ = [
+    "CLAIMS",
+    "FAILS",
+    "HOLDS",
+    "OPEN",
+    "Check",
+    "Claim",
+    "Evidence",
+    "Verdict",
+    "decide",
+    "judge_all",
+    "to_json",
+    "to_markdown",
+    "to_text",
+]

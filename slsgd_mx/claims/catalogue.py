@@ -1,0 +1,131 @@
+"""The paper's claims about its figures, each with the rule it is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List
+
+from ..figures import Size
+from .estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from .evidence import Evidence
+from .rules import (
+    Judge,
+    judge_b_and_alpha,
+    judge_equal_beginnings,
+    judge_failure,
+    judge_limit_of_trimming,
+    judge_no_attack,
+    judge_passes,
+    judge_text,
+    judge_tolerance,
+    judge_unbalanced,
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper claims, where, and the rule by which it is judged."""
+
+    id: str
+    text: str
+    where: str
+    rule: str
+    judge: Judge
+
+
+CLAIMS: Dict[str, Claim] = {
+    claim.id: claim
+    for claim in (
+        Claim(
+            "C1",
+            "balanced, no attack: insensitive to alpha and b, the gap is tiny",
+            "Fig. 1",
+            "progress of every curve, against FedAvg at its gamma, at least 0.9 "
+            "(one repeat: +- 0.05)",
+            judge_no_attack,
+        ),
+        Claim(
+            "C2",
+            "unbalanced converges slower than balanced; alpha=0.8 lowers the variance",
+            "Fig. 2",
+            "slow-down of every curve, unbalanced less balanced, at least 0 (one repeat: +- 0.02); "
+            "mean over gamma, b and seeds of log(roughness at alpha=0.8 / at alpha=1) at most 0 "
+            "(4 values or more), roughness being the mean |change of test accuracy| between "
+            "neighbouring evaluations after the decay",
+            judge_unbalanced,
+        ),
+        Claim(
+            "C3",
+            "under label flipping b=0 fails catastrophically",
+            "Fig. 3, 4",
+            "progress of alpha=1, b=0 at most 0.5 (one repeat: +- 0.05)",
+            judge_failure,
+        ),
+        Claim(
+            "C4",
+            "with b >= q it tolerates the attack, converging slower than without attack",
+            "Fig. 3, 4",
+            "of every curve with b >= q: progress at least 0.5 (one repeat: +- 0.05), slow-down "
+            "against the ideal at least 0 (one repeat: +- 0.02)",
+            judge_tolerance,
+        ),
+        Claim(
+            "C5",
+            "q=4 of k=10: b=4 still prevents divergence",
+            "Fig. 3, 4",
+            "final training loss at q=4, b=4 at most ln(10), that of guessing (one repeat: "
+            "+- 0.02), and no run diverged",
+            judge_limit_of_trimming,
+        ),
+        Claim(
+            "C6",
+            "larger b and smaller alpha reach the loss in fewer epochs under attack",
+            "Fig. 5",
+            "epochs to the loss, mean over alpha of b=2 less b=4, and mean over b of the largest "
+            "alpha less the smallest: each at least a tenth of eval_every (one repeat: "
+            "+- eval_every)",
+            judge_b_and_alpha,
+        ),
+        Claim(
+            "C7",
+            "more local passes reach the loss in fewer epochs",
+            "Fig. 6",
+            "epochs to the loss, mean over alpha of pass=1 less pass=2, and of pass=1 less pass=3: "
+            "each at least a tenth of eval_every (one repeat: +- eval_every)",
+            judge_passes,
+        ),
+        Claim(
+            "C8",
+            "before the decay, runs with equal gamma and b are equal",
+            "Fig. 1-4, 11, 12",
+            "metrics up to the decay, of runs equal but for alpha, equal as text in all pairs, at "
+            "least one of them computed apart and not from a shared prefix",
+            judge_equal_beginnings,
+        ),
+        Claim(
+            "C9",
+            "the LSTM behaves as the CNN does",
+            "Fig. 11-13",
+            "progress at least 0.9 without attack, at most 0.5 under attack with b=0, at least 0.5 "
+            "with b >= q (one repeat: +- 0.05)",
+            judge_text,
+        ),
+    )
+}
+
+
+def decide(claim: str, checks: List[Check]) -> Verdict:
+    """The verdict of a claim, from those of its checks."""
+    missing = list(dict.fromkeys(name for check in checks for name in check.missing))
+    found = {check.verdict for check in checks}
+    undecided = missing or OPEN in found or not checks
+    return Verdict(
+        claim, FAILS if FAILS in found else OPEN if undecided else HOLDS, checks, missing
+    )
+
+
+def judge_all(home: Path, size: Size) -> List[Verdict]:
+    """The verdict of every claim on the runs in ``home``."""
+    evidence = Evidence(Path(home), size)
+    return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]

@@ -1,0 +1,107 @@
+"""What a run, or a pair of runs, is worth: the numbers that rules compare."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import List, Optional
+
+import numpy as np
+
+from ..config import RunConfig
+from ..curves import column, epochs_to
+from ..errors import SlsgdError
+from ..store import RunStore
+from .estimates import GUESSING, LEARNED
+from .evidence import Run, Undecided
+
+
+def final(run: Run, metric: str) -> float:
+    return column(run.rows, metric)[column(run.rows, "epoch") > 0.75 * run.config.epochs].mean()
+
+
+def ideal_of(config: RunConfig) -> RunConfig:
+    """FedAvg without attack."""
+    return replace(config, alpha=1.0, b=0, q=0)
+
+
+def progress(run: Run, ideal: Run) -> float:
+    """The share of what the ideal learned, by the test set."""
+    nats = "test_accuracy" not in run.config.task.metrics
+    metric, sign = ("test_loss", -1) if nats else ("test_accuracy", 1)
+    learned = 0.0
+    if not ideal.diverged:
+        nothing = float(ideal.rows[0][metric]) if nats else 0.1
+        learned = sign * (final(ideal, metric) - nothing)
+    if learned < LEARNED:
+        raise Undecided(f"FedAvg without attack learned next to nothing ({learned:.4f} {metric})")
+    return 0.0 if run.diverged else max(0.0, sign * (final(run, metric) - nothing) / learned)
+
+
+def slow_down(run: Run, other: Run) -> Optional[float]:
+    """Mean training loss over all evaluations, of one CNN less the other's."""
+    if run.diverged and other.diverged:
+        return None
+    ours, theirs = (
+        GUESSING if each.diverged else column(each.rows, "train_loss").mean()
+        for each in (run, other)
+    )
+    return ours - theirs
+
+
+def slow_down_by_attack(run: Run, ideal: Run) -> Optional[float]:
+    progress(run, ideal)  # undecided where the ideal learned nothing
+    return slow_down(run, ideal)
+
+
+def roughness(run: Run) -> float:
+    """Mean change of test accuracy between neighbouring evaluations after the decay; 0 if none."""
+    after = column(run.rows, "epoch") > run.config.alpha_decay_epoch
+    changes = np.abs(np.diff(column(run.rows, "test_accuracy")[after]))
+    return changes.mean() if len(changes) else 0.0
+
+
+def smoothing(run: Run, other: Run) -> Optional[float]:
+    """log(roughness / the other's); None where either run diverged or does not change at all."""
+    if run.diverged or other.diverged or not roughness(run) * roughness(other):
+        return None
+    return math.log(roughness(run) / roughness(other))
+
+
+def epochs_saved(loss: float, *runs: Run) -> Optional[float]:
+    """Epochs that the second half of the runs takes less than the first, on average."""
+    half, saved = len(runs) // 2, []
+    for slow, fast in zip(runs[:half], runs[half:]):
+        reached = [math.inf if r.diverged else epochs_to(r.rows, loss) for r in (slow, fast)]
+        if min(reached) < math.inf:
+            never = slow.config.epochs + slow.config.eval_every
+            before, after = (min(epoch, never) for epoch in reached)
+            saved.append(before - after)
+    return float(np.mean(saved)) if saved else None
+
+
+def before_decay(run: Run) -> List[List[Optional[str]]]:
+    """Epochs and metrics up to the decay, as text."""
+    rows = [row for row in run.rows if float(row["epoch"]) <= run.config.alpha_decay_epoch]
+    return [[row.get(name) for name in ("epoch", *run.config.task.metrics)] for row in rows]
+
+
+def difference(run: Run, other: Run) -> Optional[float]:
+    """1 if two runs differ before alpha decays, 0 if not; None if there is nothing to compare."""
+    ours, theirs = before_decay(run), before_decay(other)
+    return float(ours != theirs) if ours or theirs else None
+
+
+def beginning(run: Run) -> Optional[str]:
+    """The name of the run it went on from, "" if it began with epoch 1, None if nobody knows."""
+    try:
+        first = RunStore(run.folder, run.config).sessions()[0]
+    except (SlsgdError, OSError, IndexError):
+        return None
+    prefix = first.get("prefix", None if first.get("after_epoch") else "")
+    return prefix if isinstance(prefix, str) else None
+
+
+def computed_apart(run: Run, other: Run) -> bool:
+    ours, theirs = beginning(run), beginning(other)
+    return ours is not None and theirs is not None and (ours != theirs or ours == "")

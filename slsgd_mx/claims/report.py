@@ -1,0 +1,86 @@
+"""Verdicts as text, JSON and a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any, Mapping, Optional, Sequence
+
+from .catalogue import CLAIMS
+from .estimates import AT_LEAST, HOLDS, Check, Verdict, first_few
+
+
+def in_numbers(check: Check) -> str:
+    """What a check found.
+
+    >>> in_numbers(Check("a curve: progress", HOLDS, AT_LEAST, 0.9, 0.97, 0.05, 3))
+    'a curve: progress 0.97 +- 0.05, at least 0.9, r=3'
+    >>> in_numbers(Check("a curve: progress", OPEN, AT_LEAST, 0.9, missing=["a", "b", "c"]))
+    'a curve: progress at least 0.9, no value, 3 runs missing'
+    """
+    words = [f"{check.what} {check.sense} {check.limit:.4g}", "no value"]
+    if check.estimate is not None:
+        found = f"{check.what} {check.estimate:.4g} +- {check.margin:.4g}"
+        words = [found, f"{check.sense} {check.limit:.4g}", f"r={check.repeats}"]
+    if check.missing:
+        words.append(f"{len(check.missing)} run{'s' * (len(check.missing) > 1)} missing")
+    return ", ".join(words) + (f"; {check.note}" if check.note else "")
+
+
+def to_text(verdicts: Sequence[Verdict]) -> str:
+    """Claims with their rules, checks and numbers, for a terminal."""
+    lines = []
+    for verdict in verdicts:
+        claim = CLAIMS[verdict.claim]
+        lines.append(f"{claim.id}  {verdict.verdict}  ({claim.where}) {claim.text}")
+        lines.append(f"    rule: {claim.rule}")
+        for check in verdict.checks:
+            lines.append(f"    {check.verdict:15}  {in_numbers(check)}")
+            if check.missing:
+                lines.append(f"    {'':15}  missing: {first_few(check.missing)}")
+    return "\n".join(lines) + "\n"
+
+
+def to_json(verdicts: Sequence[Verdict], about: Optional[Mapping[str, Any]] = None) -> str:
+    """Canonical JSON: equal verdicts have equal text.
+
+    A check has the number of its missing runs, a claim their names; NaN and infinity are strings.
+    """
+    claims = []
+    for verdict in verdicts:
+        claim = CLAIMS[verdict.claim]
+        words = {"id": claim.id, "text": claim.text, "where": claim.where, "rule": claim.rule}
+        checks = [{**asdict(check), "missing": len(check.missing)} for check in verdict.checks]
+        found = {"verdict": verdict.verdict, "checks": checks, "missing": verdict.missing}
+        claims.append({**words, **found})
+    text = json.dumps({"about": dict(about or {}), "claims": claims})
+    plain = json.loads(text, parse_constant=str)
+    return json.dumps(plain, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def decisive(verdict: Verdict) -> Optional[Check]:
+    """The check a verdict hangs on: of those that share it, the one farthest on the wrong side."""
+
+    def slack(check: Check) -> float:
+        if check.estimate is None or check.margin is None:
+            return -math.inf
+        sign = 1 if check.sense == AT_LEAST else -1
+        return sign * (check.estimate - check.limit) - check.margin
+
+    same = [check for check in verdict.checks if check.verdict == verdict.verdict]
+    return min(same or verdict.checks, key=slack, default=None)
+
+
+def to_markdown(verdicts: Sequence[Verdict]) -> str:
+    """A table: claim, where, verdict, and the numbers it hangs on."""
+    lines = ["| claim | where | verdict | decisive numbers |", "| --- | --- | --- | --- |"]
+    for verdict in verdicts:
+        claim, check = CLAIMS[verdict.claim], decisive(verdict)
+        count = sum(each.verdict == HOLDS for each in verdict.checks)
+        words = [f"{count} of {len(verdict.checks)} checks hold"]
+        if check is not None:
+            words.append(in_numbers(check))
+        cells = [f"{claim.id} {claim.text}", claim.where, verdict.verdict, "; ".join(words)]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
