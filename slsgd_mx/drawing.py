@@ -164,7 +164,7 @@ def _reach(
     figure: Reach, size: Size, members: Sequence[Line], outcomes: Dict[RunConfig, Outcome]
 ) -> Tuple[List[Panel], str]:
     """Epochs to the loss over alpha, and a row for each line, alpha and seed."""
-    loss, alphas, repeats = loss_to_reach(figure, size), size.scale.alphas, len(size.seeds)
+    loss, alphas, repeats = loss_to_reach(figure, size), size.alphas, len(size.seeds)
     table = ["curve,alpha,seed,loss_to_reach,epochs_to_reach,epochs_computed"]
     drawn = []
     for line in members:

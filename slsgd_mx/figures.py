@@ -119,6 +119,7 @@ class Size:
     repeats: Optional[int] = None  # None: the preset's
     seed: int = 0  # the first
     loss: Optional[float] = None  # what Figures 5 and 6 have to reach; None: the preset's
+    at: Tuple[float, ...] = ()  # alphas on the x-axis of Figures 5 and 6; none: the preset's
 
     def __post_init__(self) -> None:
         if self.preset not in SCALES:
@@ -134,6 +135,10 @@ class Size:
     @property
     def seeds(self) -> range:
         return range(self.seed, self.seed + (self.repeats or self.scale.repeats))
+
+    @property
+    def alphas(self) -> Tuple[float, ...]:
+        return tuple(sorted(set(self.at or self.scale.alphas)))
 
     def config(self, task: str, **changes: Any) -> RunConfig:
         """A run at this size; where T is changed, the decay of alpha moves along with it."""
@@ -195,7 +200,7 @@ def _reach_line(figure: Reach, size: Size, label: str, changes: Changes) -> Line
     whole = size.config(figure.task)
     epochs = whole.alpha_decay_epoch if size.scale.reach_until_decay else whole.epochs
     runs: List[RunConfig] = []
-    for alpha in size.scale.alphas:
+    for alpha in size.alphas:
         schedule = {} if alpha == 1 else {"alpha_schedule": "constant"}
         asked = {**figure.setup, **changes, "alpha": alpha, **schedule}
         config = size.config(figure.task, **asked)

@@ -49,12 +49,21 @@ def test_every_figure_has_a_command_that_explains_itself(call):
         (["--epochs", "0"], "epochs=0 is out of range: needs epochs >= 1"),
         (["--seed", "-1"], "seed=-1 is out of range: needs seed >= 0"),
         (["--vocab-size", "10"], "No such option"),
+        (["--alphas", "0.6"], "No such option"),
     ],
 )
 def test_wrong_flags(call, tmp_path, arguments, said):
     result = call("fig3", *TINY, *arguments)
     assert result.exit_code == 2 and said in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "alphas, said", [("0.6;1", "'0.6;1' is not a list of numbers"), ("0,1", "alpha=0.0 is out of")]
+)
+def test_wrong_alphas(call, alphas, said):
+    result = call("fig5", *TINY, "--alphas", alphas)
+    assert result.exit_code == 2 and said in result.output
 
 
 def test_a_dry_run_computes_nothing_and_says_all(call, tmp_path):

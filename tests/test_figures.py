@@ -82,6 +82,12 @@ def test_figure_6_is_the_papers():
     assert loss_to_reach(FIGURES["fig6"], Size("paper", {}, loss=1.5)) == 1.5
 
 
+def test_other_alphas_on_the_x_axis():
+    size = Size("laptop", {}, repeats=1, at=(1.0, 0.5))
+    for line in groups(FIGURES["fig5"], size)[""]:
+        assert [(run.alpha, run.alpha_at(1)) for run in line.runs] == [(0.5, 0.5), (1.0, 1.0)]
+
+
 def test_the_ledger_changes_nothing_but_the_start():
     fresh, pulled = (
         [run for line in group for run in line.runs]
@@ -125,7 +131,7 @@ def test_every_seed_is_a_run_of_its_own(name):
     for figure in FIGURES.values():
         for group in groups(figure, size).values():
             for line in group:
-                points = len(size.scale.alphas) if isinstance(figure, Reach) else 1
+                points = len(size.alphas) if isinstance(figure, Reach) else 1
                 assert [run.seed for run in line.runs] == [5, 6, 7] * points
     repeats = {"paper": 10, "laptop": 3, "smoke": 1}
     assert list(Size(name, {}).seeds) == list(range(repeats[name]))

@@ -282,16 +282,38 @@ def test_threads_reach_the_process_and_leaving_lets_it_save(job, small, tmp_path
         pass  # nobody holds it
 
 
-def test_a_process_ends_with_its_input():
+@pytest.fixture
+def alone():
+    """A worker process without a pool."""
     home = str(Path(slsgd_mx.__file__).parent.parent)
     path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-    call = [sys.executable, "-m", "slsgd_mx.worker"]
-    jobs = '{"do": "dance"}\n{"do": "sing"}\n'
-    environment = {**os.environ, "PYTHONPATH": path}
-    ended = subprocess.run(
-        call, input=jobs, env=environment, capture_output=True, text=True, timeout=60
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slsgd_mx.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path},
     )
-    said = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert [message["why"] for message in said] == ["KeyError: 'dance'", "KeyError: 'sing'"]
-    assert {(message["event"], message["status"]) for message in said} == {("end", "failed")}
-    assert ended.returncode == 0
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_ends_with_its_input(alone):
+    said = alone.communicate(b'{"do": "dance"}\n{"do": "sing"}\n', timeout=60)[0]
+    messages = [json.loads(line) for line in said.splitlines()]
+    assert [message["why"] for message in messages] == ["KeyError: 'dance'", "KeyError: 'sing'"]
+    assert {(message["event"], message["status"]) for message in messages} == {("end", "failed")}
+    assert alone.returncode == 0
+
+
+@on_text
+def test_a_process_that_nobody_listens_to_saves_and_ends(alone, job, tmp_path):
+    """What tells it that its pool is gone where the system does not."""
+    alone.stdin.write(json.dumps(job("run", epochs=NO_END).message).encode() + b"\n")
+    alone.stdin.flush()
+    assert json.loads(alone.stdout.readline()) == {"event": "start", "epoch": 0}
+    assert json.loads(alone.stdout.readline()) == {"event": "epoch", "epoch": 1}
+    alone.stdout.close()
+    assert alone.wait(60) == 1
+    assert newest_epoch(tmp_path / "run" / "checkpoint") >= 1

@@ -163,7 +163,7 @@ def compare_epochs(
 def judge_b_and_alpha(evidence: Evidence) -> List[Check]:
     """C6."""
     lines = {line.changes["b"]: line for line in evidence.lines("fig5")}
-    alphas = evidence.size.scale.alphas
+    alphas = evidence.size.alphas
 
     def by_b(seed: int) -> List[RunConfig]:
         return of_seed(lines[2], seed) + of_seed(lines[4], seed)

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional
 
 import click
 
-from .options import PRESET, SEED, given, option, with_options
+from .options import ALPHAS, PRESET, SEED, given, option, with_options
 
 OPTIONS = [
     PRESET,
@@ -26,6 +26,7 @@ OPTIONS = [
     ),
     SEED,
     option("--epochs", type=int, help="T: communication epochs. Default: the preset's."),
+    ALPHAS,
     click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text."),
     option(
         "--out",
@@ -51,7 +52,8 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
 
     asked = given(**sizes)
     changes = {"epochs": asked["epochs"]} if "epochs" in asked else {}
-    size = Size(preset, changes, asked.get("repeats"), asked.get("seed", 0))
+    seed, alphas = asked.get("seed", 0), asked.get("alphas", ())
+    size = Size(preset, changes, asked.get("repeats"), seed, at=alphas)
     verdicts = judge_all(runs, size)
     about = {"preset": preset, "seeds": list(size.seeds), "changes": changes}
     text = to_json(verdicts, about)
@@ -60,6 +62,8 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
         write({"claims.json": text, "claims.md": to_markdown(verdicts)}, out)
     if any(verdict.missing for verdict in verdicts):
         options = {**asked, **({} if runs == Path("runs") else {"runs": quote(str(runs))})}
+        if alphas:
+            options["alphas"] = ",".join(f"{alpha:g}" for alpha in alphas)
         more = "".join(f" --{name} {value}" for name, value in options.items())
         way = f"what to do now: slsgd-mx all --preset {preset}{more} computes the missing runs"
         click.echo(way, err=as_json)

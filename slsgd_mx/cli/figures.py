@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import click
 
 from ..figures import FIGURES, Curves, Size, attacked, runs_of
-from .options import DATA_DIR, DEVICES, FAULTS, PRESET, given, option, with_options
+from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, given, option, with_options
 from .training import NETWORK, TEXT
 
 COMMON = [
@@ -82,13 +82,14 @@ def run_figures(
     draw_only: bool,
     no_share: bool,
     loss: Optional[float] = None,
+    alphas: Optional[Tuple[float, ...]] = None,
     **changes: Any,
 ) -> None:
     """Plan; then say what it would take, or compute it and draw."""
     from ..sweep import make_plan
 
     asked = given(**changes)
-    size = Size(preset, asked, repeats, seed or 0, loss)
+    size = Size(preset, asked, repeats, seed or 0, loss, alphas or ())
     out = out or Path("figures") / (f"{preset}-changed" if asked else preset)
     wanted = {name: runs_of(FIGURES[name], size) for name in names}
     plan = make_plan(wanted, runs, share=not no_share)
@@ -165,13 +166,13 @@ def _command(name: str) -> click.Command:
     figure = FIGURES[name]
     curves = isinstance(figure, Curves)
     about = figure.title.replace("$", "")
-    loss = [] if curves else [LOSS]
+    reach = [] if curves else [LOSS, ALPHAS]
     number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
     what = "metrics over epochs" if curves else "epochs to reach a training loss, over alpha"
 
     faults = FAULTS if attacked(figure) else []
 
-    @with_options([PRESET], COMMON, SIZES[figure.task], faults, loss, RUNNING)
+    @with_options([PRESET], COMMON, SIZES[figure.task], faults, reach, RUNNING)
     def call(preset: str, **options: Any) -> None:
         run_figures([name], preset, **options)
 
@@ -189,7 +190,7 @@ def _command(name: str) -> click.Command:
 
 
 @click.command("all")
-@with_options([PRESET], COMMON, RUNNING)
+@with_options([PRESET], COMMON, [ALPHAS], RUNNING)
 def all_figures(preset: str, **options: Any) -> None:
     """Every figure, and the ledger of the attack's two starts, in one plan.
 

@@ -44,6 +44,20 @@ class Bounds(click.ParamType):
             self.fail(f"{value!r} is not MIN:MAX, such as 5:15.", param, ctx)
 
 
+class Numbers(click.ParamType):
+    """Numbers with commas between them."""
+
+    name = "A,B,..."
+
+    def convert(self, value, param, ctx) -> Tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(number) for number in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)
+
+
 def option(*names: str, help: str, **more: Any) -> Callable:
     """An option that overrides the preset if it is given."""
     return click.option(*names, help=help, default=None, **more)
@@ -59,6 +73,7 @@ PRESET = click.option(
 )
 
 DEVICES = option("-n", "--devices", "n", type=int, help="n: devices. Paper: 100.")
+ALPHAS = option("--alphas", type=Numbers(), help="alpha on the x-axis of Figures 5 and 6.")
 SEED = option("--seed", type=int, help="Seed of everything random. Default: 0.")
 DATA_DIR = option(
     "--data-dir",
