@@ -85,11 +85,15 @@ def forecast(plan: Plan, costs: Dict[Network, Measured], processes: int) -> Fore
 
 
 def finish_time(steps: Sequence[Step], seconds: Dict[RunConfig, float], processes: int) -> float:
-    """When the last of the steps ends, each begun in its order once its prefix is there."""
-    free = [0.0] * processes
-    ends: Dict[RunConfig, float] = {}
-    for step in steps:
-        begin = max(heapq.heappop(free), ends.get(step.prefix, 0.0))
-        ends[step.config] = begin + seconds[step.config]
-        heapq.heappush(free, ends[step.config])
-    return max(ends.values(), default=0.0)
+    """When the last of the steps ends; a free process takes the first whose prefix is there."""
+    waiting, running, now = list(steps), [], 0.0  # running: (end, number in steps)
+    pending = {step.config for step in steps}
+    while waiting or running:
+        for step in list(waiting):
+            if len(running) < processes and step.prefix not in pending:
+                waiting.remove(step)
+                end = now + seconds[step.config]
+                heapq.heappush(running, (end, steps.index(step)))
+        now, number = heapq.heappop(running)
+        pending.remove(steps[number].config)
+    return now

@@ -31,10 +31,13 @@ def check_prefix(prefix: RunConfig, config: RunConfig) -> None:
     differ = [name for name in ours if ours[name] != theirs.get(name)]
     if any(prefix.alpha_at(t) != config.alpha_at(t) for t in range(1, prefix.epochs + 1)):
         differ.append("alpha before the prefix ends")
-    if prefix.epochs >= config.epochs or prefix.epochs % config.eval_every:
-        differ.append(f"epochs={prefix.epochs}, not a multiple of eval_every below T")
     if differ:
         raise RunError(f"a run cannot begin after one with other {', '.join(differ)}")
+    if prefix.epochs >= config.epochs or prefix.epochs % config.eval_every:
+        raise RunError(
+            f"a run cannot begin after epoch {prefix.epochs}: it needs a multiple of "
+            f"eval_every={config.eval_every} below T={config.epochs}"
+        )
 
 
 def _all_but_alpha(config: RunConfig) -> Dict[str, Any]:

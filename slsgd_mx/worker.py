@@ -116,7 +116,7 @@ def _logging_to(path: Path) -> Iterator[None]:
         os.dup2(log.fileno(), 1)
     try:
         yield
-    except SlsgdError:  # said in the job's result
+    except (SlsgdError, BrokenPipeError):  # said in the job's result, or nobody is left to read
         raise
     except Exception:
         traceback.print_exc()

@@ -317,3 +317,4 @@ def test_a_process_that_nobody_listens_to_saves_and_ends(alone, job, tmp_path):
     alone.stdout.close()
     assert alone.wait(60) == 1
     assert newest_epoch(tmp_path / "run" / "checkpoint") >= 1
+    assert not (tmp_path / "logs" / "run.log").exists()

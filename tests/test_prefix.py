@@ -108,7 +108,9 @@ def test_another_alpha_in_the_epochs_shared_is_refused(tiny, changes):
 @pytest.mark.parametrize("epochs", [3, 6, 8])
 def test_a_prefix_that_is_too_long_or_ends_between_evaluations(tiny, epochs):
     late = {**DECAYING, "alpha_decay_epoch": 8}
-    assert f"epochs={epochs}," in refusal(tiny(**{**late, "epochs": epochs}), tiny(**late))
+    said = f"cannot begin after epoch {epochs}: it needs a multiple of eval_every=2 below T=6"
+    with pytest.raises(RunError, match=said):
+        check_prefix(tiny(**{**late, "epochs": epochs}), tiny(**late))
 
 
 @pytest.mark.parametrize(
