@@ -192,6 +192,8 @@ def _mark_exits(ax: Axes, x: np.ndarray, out: np.ndarray, edge: int, style: int)
     """Put a caret on the upper (1) or lower (0) edge where a curve first lies beyond it."""
     from matplotlib.transforms import ScaledTranslation
 
+    if len(x) > _TICKED:  # a line: where it leaves; else points: each of them
+        out = out & ~np.append(False, out[:-1])
     x = x[out] if len(x) <= _FEW else x[out][:1]
     caret = {"marker": 6 if edge else 7, "markersize": 8, "linestyle": "", "zorder": 4}
     # Side by side, or carets of curves that leave together hide each other.

@@ -427,6 +427,15 @@ def test_runs_that_are_not_there(tmp_path, state):
     assert "r=1, 1 run missing; " in text and f"missing: {name}\n" in text
 
 
+def test_a_diverged_run_whose_rows_cannot_be_read(tmp_path):
+    config = ONE.config("cifar", alpha=0.8)
+    write(tmp_path, config, **DIVERGED)
+    path = tmp_path / config.slug / "metrics.csv"
+    assert evidence.read_run(path.parent, config).state == "diverged"
+    path.write_text(path.read_text().replace("\n2,", "\nx,"))  # its first epoch
+    assert evidence.read_run(path.parent, config).state == "damaged"
+
+
 def test_missing_runs_do_not_hide_a_failure(tmp_path):
     size, unharmed = replace(ONE, repeats=2), only(dict(q=2, b=0, seed=0), test_accuracy=0.6)
     gone = only(dict(q=2, b=0, seed=1), state="missing")
@@ -495,6 +504,14 @@ def test_any_difference_before_the_decay_counts(tmp_path, metric, epoch, differ)
     assert found.checks[0].estimate == pytest.approx(differ / PAIRS)
     assert found.verdict == (FAILS if differ else OPEN)
     assert (f"; {differ} differ: " in found.checks[0].note) == (differ > 0)
+
+
+def test_pairs_that_were_not_evaluated_before_the_decay_are_not_counted(tmp_path):
+    """An evaluation every 10 epochs, at T and where a run diverged."""
+    early = Size("smoke", {"epochs": 20, "eval_every": 10, "alpha_decay_epoch": 5}, repeats=1)
+    (check,) = judged(tmp_path, "C8", size=early).checks
+    assert (check.verdict, check.repeats) == (OPEN, 0) and "say nothing" in check.note
+    assert "0 pairs compared, 0 of them computed apart" in check.note
 
 
 def test_a_run_that_diverged_before_the_decay_differs(tmp_path):
@@ -576,6 +593,7 @@ def test_json_holds_all_and_is_the_same_every_time(tmp_path):
     text = claims.to_json(verdicts, {"preset": "smoke"})
     read = json.loads(text)
     assert read["about"] == {"preset": "smoke"}
+    assert json.dumps(read, sort_keys=True, indent=1) + "\n" == text
     for verdict, found in zip(verdicts, read["claims"]):
         claim = CLAIMS[found["id"]]
         assert [found[x] for x in ("text", "where", "rule")] == [
@@ -613,6 +631,7 @@ def test_markdown_shows_the_numbers_a_verdict_hangs_on():
         Check("most", HOLDS, "at most", 0.5, 0.1, 0.05, 3),
         Check("fails", FAILS, "at most", 0.5, 0.9, 0.05, 3),
         Check("fails by more", FAILS, "at most", 0.5, 1.9, 0.05, 3),
+        Check("without a value", OPEN, "at most", 0.5),
     ]
     head, line, holds, fails, empty = claims.to_markdown(
         [claims.decide("C1", checks[:3]), claims.decide("C2", checks), claims.decide("C3", [])]
@@ -621,7 +640,7 @@ def test_markdown_shows_the_numbers_a_verdict_hangs_on():
     assert holds.endswith(
         "| Fig. 1 | holds | 3 of 3 checks hold; nearest 0.97 +- 0.06, at least 0.9, r=3 |"
     )
-    assert "| does not hold | 3 of 5 checks hold; fails by more 1.9 +- 0.05, at most 0.5" in fails
+    assert "| does not hold | 3 of 6 checks hold; fails by more 1.9 +- 0.05, at most 0.5" in fails
     assert empty.endswith("| not enough data | 0 of 0 checks hold |")
     assert "a\\|b" in claims.to_markdown([claims.decide("C1", checks[:1])])
 
