@@ -670,6 +670,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     said = call(capsys, *ASKED, "--json", "--out", "made/here")
     about = {"preset": "smoke", "seeds": [7], "changes": {"epochs": 16}}
+    about["alphas"] = [0.6, 0.8, 1.0]
     assert said.out == claims.to_json(verdicts, about) and "computes the missing" in said.err
     assert Path("made/here/claims.json").read_text() == said.out
     assert Path("made/here/claims.md").read_text() == claims.to_markdown(verdicts)

@@ -56,6 +56,7 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
     size = Size(preset, changes, asked.get("repeats"), seed, at=alphas)
     verdicts = judge_all(runs, size)
     about = {"preset": preset, "seeds": list(size.seeds), "changes": changes}
+    about["alphas"] = list(size.alphas)
     text = to_json(verdicts, about)
     click.echo(text if as_json else to_text(verdicts), nl=False)
     if out is not None:
