@@ -104,6 +104,7 @@ def _metrics(
                     drawn,
                     decay_epoch=_decay(members),
                     ylim=ylim,
+                    zoom=figure.zoom,
                 )
             )
         for line in members:
@@ -172,7 +173,9 @@ def _reach(
         for index, run in enumerate(line.runs):
             outcome = outcomes[run]
             if outcome.state in ("done", "diverged"):
-                at = epochs[index % repeats, index // repeats] = epochs_to(outcome.rows, loss)
+                reached = outcome.state == "done"  # what diverges has not got there for good
+                at = epochs_to(outcome.rows, loss) if reached else math.inf
+                epochs[index % repeats, index // repeats] = at
                 said = "never" if math.isinf(at) else f"{at:g}"
                 cells = [plain(line.label), f"{run.alpha:g}", str(run.seed), f"{loss:g}", said]
                 table.append(",".join([*cells, outcome.rows[-1]["epoch"]]))

@@ -21,6 +21,10 @@ class RunError(SlsgdError):
     """A run that cannot go on: a folder of another run, a corrupt checkpoint, a full disk."""
 
 
+class DiskError(RunError):
+    """A file that cannot be written."""
+
+
 class InUseError(RunError):
     """A run folder that another process holds."""
 

@@ -7,10 +7,11 @@ it.  A curve is what it changes in the preset: ``alpha`` and ``b`` as in the pap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from .config import RunConfig
+from .config import TASKS, RunConfig
 from .errors import ConfigError
 from .presets import SCALES, Scale, preset
 
@@ -127,6 +128,8 @@ class Size:
             raise ConfigError(f"preset={self.preset!r} is unknown: choose one of {known}")
         if self.repeats is not None and self.repeats < 1:
             raise ConfigError(f"repeats={self.repeats} is out of range: needs repeats >= 1")
+        if self.loss is not None and not 0 < self.loss < math.inf:
+            raise ConfigError(f"loss={self.loss} is out of range: needs 0 < loss < infinity")
 
     @property
     def scale(self) -> Scale:
@@ -148,12 +151,29 @@ class Size:
             every = max(1, asked.get("eval_every", own.eval_every))
             share = asked["epochs"] * own.alpha_decay_epoch / own.epochs
             asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
-        config = preset(task, self.preset, **asked)
+        config = preset(task, self.preset, **_of_task(task, asked))
         never = config.alpha_schedule == "step" and config.alpha_decay_epoch >= config.epochs
         return replace(config, alpha=1.0) if never else config
 
+    def warnings(self, tasks: Iterable[str]) -> List[str]:
+        """What is allowed but probably not meant."""
+        plain = [self.config(task) for task in sorted(tasks)]
+        return [
+            f"{run.task.kind}: alpha decays after epoch {run.alpha_decay_epoch}, and runs end at "
+            f"T={run.epochs}: curves of alpha < 1 are those of alpha=1"
+            for run in plain
+            if run.alpha_decay_epoch >= run.epochs
+        ]
+
     def repeated(self, config: RunConfig) -> Tuple[RunConfig, ...]:
         return tuple(replace(config, seed=seed) for seed in self.seeds)
+
+
+def _of_task(task: str, changes: Mapping[str, Any]) -> Changes:
+    """Changes without the sizes that only other tasks have."""
+    own = {field.name for field in fields(TASKS[task])}
+    other = {field.name for kind in TASKS.values() for field in fields(kind)} - own
+    return {name: value for name, value in changes.items() if name not in other}
 
 
 def attacked(figure: Figure) -> bool:
@@ -198,7 +218,8 @@ def groups(figure: Figure, size: Size) -> Dict[str, List[Line]]:
 def _reach_line(figure: Reach, size: Size, label: str, changes: Changes) -> Line:
     """One line over alpha; alpha=1 is the run that other figures have."""
     whole = size.config(figure.task)
-    epochs = whole.alpha_decay_epoch if size.scale.reach_until_decay else whole.epochs
+    until_decay = size.scale.reach_until_decay and whole.alpha_decay_epoch > 0
+    epochs = whole.alpha_decay_epoch if until_decay else whole.epochs
     runs: List[RunConfig] = []
     for alpha in size.alphas:
         schedule = {} if alpha == 1 else {"alpha_schedule": "constant"}

@@ -13,7 +13,7 @@ from typing import Dict, Iterator
 
 import numpy as np
 
-from .errors import RunError
+from .errors import DiskError, RunError
 
 Values = Dict[str, np.ndarray]
 
@@ -104,7 +104,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         why = error.strerror or str(error)
         way = "free some space" if error.errno == errno.ENOSPC else "check the folder"
-        raise RunError(
+        raise DiskError(
             f"cannot write to {folder}: {why}. What was saved before is kept: "
             f"{way} and run the same command again"
         ) from error

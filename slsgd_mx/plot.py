@@ -68,6 +68,7 @@ class Panel:
     decay_epoch: int | None = None  # a thin vertical mark: alpha decays here
     yscale: str = "linear"  # or "log"
     ylim: tuple[float, float] | None = None
+    zoom: bool = False  # curves may leave it unremarked, as long as they end inside
     outside: str = "leaves the picture"  # what the legend says of a curve that does
 
 
@@ -166,9 +167,8 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
     for curve, (low, mean, high) in zip(panel.curves, bands):
         style = looks[curve.label]
         _draw_curve(ax, curve.x, (low, mean, high), ylim, style)
-        # Our own frame hides nothing in silence. One that was asked for is a zoom: there, only
-        # a curve that ends outside is worth a word.
-        zoom = panel.ylim is not None
+        # Nothing is hidden in silence; in a zoom only a curve that ends outside is worth a word.
+        zoom = panel.zoom
         up, down = (mean if zoom else high) > ylim[1], (mean if zoom else low) < ylim[0]
         if (up | down)[-1 if zoom else 0 :].any():
             remarks[curve.label] = panel.outside
@@ -221,7 +221,7 @@ def _draw_curve(
     """Draw mean and band; what lies far outside is cut to a frame's height beyond the frame."""
     (low, high), log = ylim, ax.get_yscale() == "log"
     floor, roof = (low * low / high, high * high / low) if log else (2 * low - high, 2 * high - low)
-    low, mean, high = (np.clip(np.where(np.isfinite(y), y, np.nan), floor, roof) for y in b)
+    low, mean, high = np.clip([b[0], np.where(np.isfinite(b[1]), b[1], np.nan), b[2]], floor, roof)
     step = 1 if len(x) <= _FEW else len(x) // 8
     start = style % 8 * step // 8  # staggered, or markers of equal curves hide each other
     ax.plot(x, mean, markevery=(start, step), zorder=3, **_look(style))

@@ -24,7 +24,7 @@ class Job:
     name: str
     message: Message
     needs: Optional[str] = None  # the job that has to end well before
-    group: str = ""  # those that fail together where an error is "fatal", such as missing data
+    group: str = "all"  # those that fail together where an error is "fatal", as missing data is
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Pool:
         self.processes, self.threads = processes, threads
         self.idle: List[_Worker] = []
         self.busy: List[_Worker] = []
-        self.hopeless: Dict[str, str] = {}  # group -> why none of its jobs can be done
+        self.hopeless: Dict[str, str] = {}  # group ("": every one) -> why it cannot be done
 
     def __enter__(self) -> Pool:
         return self
@@ -67,6 +67,7 @@ class Pool:
             worker.stop()
         for worker in workers:
             worker.process.wait()
+            worker.process.stdout.close()
 
     def run(self, jobs: Sequence[Job], listener: Optional[Listener] = None) -> Dict[str, Result]:
         """Do all jobs, each after the one it needs; return how each ended, by name."""
@@ -91,7 +92,7 @@ class Pool:
         running = {worker.job.name for worker in self.busy}
         for job in list(waiting):
             needed = results.get(job.needs) if job.needs else None
-            why = self.hopeless.get(job.group, "")
+            why = self.hopeless.get("", "") or self.hopeless.get(job.group, "")
             if not why and needed is not None and not needed.ok:
                 why = f"it begins after {job.needs}, which failed"
             if why:
@@ -131,7 +132,8 @@ class Pool:
             self.idle.append(worker)
         results[worker.job.name] = result
         if result.content.get("fatal"):
-            self.hopeless[worker.job.group] = result.why
+            everywhere = result.content["fatal"] == "all"
+            self.hopeless["" if everywhere else worker.job.group] = result.why
         notify(worker.job, {"event": "end", "status": result.status})
 
 
@@ -181,7 +183,9 @@ class _Worker:
     def last_words(self) -> str:
         """Why a process that is gone may have died."""
         code = self.process.wait()
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        names = {int(number): number.name for number in signal.Signals}
+        killer = names.get(-code, f"signal {-code}")
+        how = f"was killed by {killer}" if code < 0 else f"exited with {code}"
         log = self.job.message.get("log")
         tail = _tail(Path(log)) if log else ""
         return f"its process {how}" + (f"; {log} ends with:\n{tail}" if tail else "")

@@ -20,7 +20,7 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -56,18 +56,14 @@ class RunStore:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder, self.config = Path(folder), config
         self.columns = ("epoch", "alpha", *config.task.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
-        self._lock: Optional[io.TextIOBase] = None
+        self._lock: Optional[IO[str]] = None
 
     def __enter__(self) -> RunStore:
         with disk_errors(self.folder):
             check_folder(self.folder, self.config)
             (self.folder / "checkpoint").mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / ".lock", "w")
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._lock.close()
-                raise InUseError(f"{self.folder} is in use by another process") from None
+            _take(self._lock, self.folder)
             if not (self.folder / "config.json").exists():
                 write_atomically(self.folder / "config.json", self.config.to_json().encode())
             for leftover in self.folder.rglob("*.tmp"):
@@ -77,6 +73,13 @@ class RunStore:
     def __exit__(self, *exc: object) -> None:
         if self._lock is not None:
             self._lock.close()
+
+    def check_free(self) -> None:
+        """Raise an InUseError if another process holds the folder."""
+        path = self.folder / ".lock"
+        if path.exists():
+            with disk_errors(self.folder), open(path) as lock:
+                _take(lock, self.folder)
 
     def finished(self) -> bool:
         """Whether the run is done; an error if the folder is another's, or the run diverged."""
@@ -221,6 +224,15 @@ class RunStore:
             write_atomically(self.folder / "DONE", ("\n".join(lines) + "\n").encode())
             for old in list_checkpoints(self.folder / "checkpoint"):
                 old.unlink()
+
+
+def _take(lock: IO[str], folder: Path) -> None:
+    """Lock a file that is open, or close it and say who is in the way."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise InUseError(f"{folder} is in use by another process") from None
 
 
 def read_config(folder: Path) -> RunConfig:

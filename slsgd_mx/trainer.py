@@ -88,6 +88,7 @@ def train(
     store = RunStore(Path(out), config)
     if store.finished():
         return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+    store.check_free()  # before the data is loaded
     task = build_task(config, None if data_dir is None else Path(data_dir))
     with store:
         if store.finished():  # by another process, while the data was loading

@@ -26,10 +26,11 @@ from typing import Any, Callable, Dict, Iterator
 
 from . import interrupts
 from .config import RunConfig
-from .errors import DataError, DivergedError, InUseError, SlsgdError
+from .errors import DataError, DiskError, DivergedError, InUseError, SlsgdError
+from .files import disk_errors
 
 Report = Callable[..., None]
-PATIENCE = 30.0  # seconds; a run that was just killed lets go of its folder a little later
+PATIENCE = 600.0  # seconds without a sign of life, for a folder that another process holds
 
 
 def main() -> None:
@@ -54,14 +55,20 @@ def _work(job: Dict[str, Any], report: Report) -> None:
     except DivergedError as error:
         result = {"status": "diverged", "why": str(error)}
     except SlsgdError as error:
-        fatal = isinstance(error, DataError)
-        result = {"status": "failed", "why": str(error), "fatal": fatal}
+        result = {"status": "failed", "why": str(error), "fatal": _fatal(error)}
     except BrokenPipeError:
         raise
     except Exception as error:
         result = {"status": "failed", "why": f"{type(error).__name__}: {error}"}
     gc.collect()  # networks hold themselves in circles, and the next job builds another
     report(event="end", **result)
+
+
+def _fatal(error: SlsgdError) -> str:
+    """Which other jobs need not be tried: those with the same data ("group"), "all", or none."""
+    if isinstance(error, DataError):
+        return "group"
+    return "all" if isinstance(error, DiskError) else ""
 
 
 def _train(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
@@ -77,18 +84,26 @@ def _train(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
 
 
 def _train_patiently(job: Dict[str, Any], listener: Callable) -> Dict[str, Any]:
-    """Train, after waiting a little for a folder that another process still holds."""
+    """Train; a run that another command is computing is waited for, as long as it gets on."""
     from .trainer import train
 
-    config, give_up = RunConfig.from_json(job["config"]), time.monotonic() + PATIENCE
+    config, since, seen = RunConfig.from_json(job["config"]), time.monotonic(), 0.0
     while True:
         try:
             train(config, job["folder"], job["data_dir"], listener, prefix=job["prefix"])
             return {"status": "done"}
         except InUseError:
-            if time.monotonic() > give_up:
+            latest = _last_change(Path(job["folder"]))
+            if latest != seen:
+                since, seen = time.monotonic(), latest
+            if time.monotonic() - since > PATIENCE:
                 raise
             time.sleep(0.2)
+
+
+def _last_change(folder: Path) -> float:
+    paths = [folder / "metrics.csv", folder / "checkpoint"]
+    return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
 
 
 def _calibrate(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
@@ -110,10 +125,11 @@ def _reporter() -> Report:
 @contextlib.contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
     """Send what is printed to the log of the job; an empty one is not kept."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as log:
-        os.dup2(log.fileno(), 2)
-        os.dup2(log.fileno(), 1)
+    with disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "w") as log:
+            os.dup2(log.fileno(), 2)
+            os.dup2(log.fileno(), 1)
     try:
         yield
     except (SlsgdError, BrokenPipeError):  # said in the job's result, or nobody is left to read
@@ -123,8 +139,9 @@ def _logging_to(path: Path) -> Iterator[None]:
         raise
     finally:
         sys.stderr.flush()
-        if path.stat().st_size == 0:
-            path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size == 0:
+                path.unlink()
 
 
 def _die_with_parent() -> None:

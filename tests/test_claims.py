@@ -479,7 +479,17 @@ def test_pairs_computed_apart(tmp_path, change, verdict, apart):
     (check,) = found.checks
     assert (found.verdict, check.estimate, check.repeats) == (verdict, 0, PAIRS)
     assert f"{PAIRS} pairs compared, {apart} of them computed apart" in check.note
-    assert ("--no-share computes them apart" in check.note) == (apart == 0)
+    assert ("--no-share" in check.note) == (apart == 0)
+
+
+def test_runs_on_other_threads_are_not_compared(tmp_path):
+    def other(config):
+        threads = 1 if config.alpha < 1 else 2
+        numbers = until_decay(config, 2) if config.b else until_decay(config)
+        return {**numbers, "sessions": [{"after_epoch": 0, "threads": threads if config.b else 1}]}
+
+    (check,) = judged(tmp_path, "C8", other).checks
+    assert (check.verdict, check.estimate) == (HOLDS, 0) and 0 < check.repeats < PAIRS
 
 
 def until_decay(config, epoch=None, metric="test_loss", size=1e-16):
@@ -670,7 +680,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     said = call(capsys, *ASKED, "--json", "--out", "made/here")
     about = {"preset": "smoke", "seeds": [7], "changes": {"epochs": 16}}
-    about["alphas"] = [0.6, 0.8, 1.0]
+    about.update(alphas=[0.6, 0.8, 1.0], loss=None)
     assert said.out == claims.to_json(verdicts, about) and "computes the missing" in said.err
     assert Path("made/here/claims.json").read_text() == said.out
     assert Path("made/here/claims.md").read_text() == claims.to_markdown(verdicts)

@@ -1,12 +1,18 @@
 """fig1 ... fig13, ledger, all: what they say, what they refuse, where they write."""
 
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from stored import store_run
 
-from slsgd_mx.cli import COMMANDS, main
-from slsgd_mx.figures import FIGURES
+from slsgd_mx.cli import COMMANDS, main, planning
+from slsgd_mx.config import RunConfig
+from slsgd_mx.figures import FIGURES, Size, runs_of
+from slsgd_mx.outcomes import Outcome
+from slsgd_mx.presets import preset
+from slsgd_mx.sweep import Plan, Step
 
 TINY = "--preset smoke --epochs 4 --eval-every 2 -n 10 --batch-size 10 --repeats 1"
 IMAGES = "--train-images 100 --test-images 20 --loss-images 20 --width 2"
@@ -73,7 +79,7 @@ def test_a_dry_run_computes_nothing_and_says_all(call, tmp_path):
     assert "runs: 9, of which 0 are there; shared beginnings: 6" in said
     # 9 runs of 4 epochs; the 3 with alpha=0.8 share the first 2 with others
     assert "epochs to compute: 30 (without sharing between runs and figures: 36)" in said
-    assert re.search(r"forecast for 1 process\(es\) of \d+ thread\(s\): \d+ seconds, ", said)
+    assert re.search(r"forecast for 1 process\(es\) of 1 thread\(s\): \d+ (sec|min)\w+, ", said)
     assert len(re.findall(r"^missing: epochs", said, re.M)) == 15
     assert not (tmp_path / "runs").exists() and not (tmp_path / "figures").exists()
 
@@ -98,6 +104,50 @@ def test_drawing_only_without_any_run(call, tmp_path):
     assert result.exit_code == 1
     assert "fig5: it cannot be drawn: none of its 9 runs is finished" in result.output
     assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize(
+    "environment, jobs, threads, runs, expected",
+    [
+        ("8", None, None, 100, (8, 1)),
+        ("8", None, None, 3, (3, 1)),  # threads do not depend on what is left
+        ("8", 2, None, 100, (2, 4)),
+        ("8", 2, None, 1, (1, 4)),
+        ("8", 2, 1, 100, (2, 1)),
+        ("1", 1, None, 100, (1, 1)),
+        ("2", 5, None, 100, (5, 1)),
+    ],
+)
+def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    monkeypatch.setattr(planning, "_memory", lambda: float("inf"))
+    steps = [Step(RunConfig(seed=seed), Outcome("missing"), True) for seed in range(runs)]
+    assert planning.share_out(Plan(Path("runs"), steps, 0), jobs, threads) == expected
+    monkeypatch.setattr(planning, "_memory", lambda: 4 * planning.MEMORY_EACH)
+    if jobs is None:
+        assert planning.share_out(Plan(Path("runs"), steps, 0), None, None)[0] == min(4, runs)
+
+
+def test_narrow_networks_have_one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    plan = Plan(Path("runs"), [Step(preset("cifar", "smoke"), Outcome("missing"), True)], 0)
+    assert planning.share_out(plan, 1, None) == (1, 1)
+
+
+@pytest.mark.parametrize("flag", ["--loss 1.5", "--alphas 1", "--seed 7", "--repeats 2"])
+def test_pictures_of_the_preset_are_not_overwritten(call, tmp_path, flag):
+    said = call("fig5", "--preset", "smoke", "--draw-only", *flag.split()).output
+    assert "none of its" in said
+    run = runs_of(FIGURES["fig5"], Size("smoke", {}, seed=7 if "seed" in flag else 0))[-1]
+    store_run(tmp_path / "runs", run, [3.0] * (run.epochs // run.eval_every))
+    call("fig5", "--preset", "smoke", "--draw-only", *flag.split())
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["smoke-changed"]
+
+
+def test_an_alpha_that_never_decays_is_said(call):
+    said = call("fig1", *TINY, "--alpha-decay-epoch", "4", "--draw-only").output
+    assert "runs end at T=4: curves of alpha < 1 are those of alpha=1" in said
+    assert "warning" not in call("fig1", *TINY, "--draw-only").output
 
 
 def test_missing_data_is_said_once(call, tmp_path):

@@ -1,13 +1,13 @@
 """Stored runs -> pictures and tables: nothing is left out in silence, nothing needs MXNet."""
 
 import csv
-import json
 import math
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
+from stored import store_run
 
 from slsgd_mx import drawing
 from slsgd_mx.curves import epochs_to
@@ -15,28 +15,8 @@ from slsgd_mx.drawing import draw_figure, file_name
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures import FIGURES, Size, groups, runs_of
 from slsgd_mx.plot import draw
-from slsgd_mx.store import RunStore
 
 SIZE = Size("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
-
-
-def store_run(home, config, losses, diverged=False):
-    """A run folder as it would be, a row for each of the losses."""
-    folder = home / config.slug
-    folder.mkdir(parents=True)
-    store = RunStore(folder, config)
-    (folder / "config.json").write_text(config.to_json())
-    (folder / "metrics.csv").write_text(",".join(store.columns) + "\n")
-    for number, loss in enumerate(losses, start=1):
-        epoch = config.eval_every * number
-        values = dict.fromkeys(store.columns, 0)
-        values.update(epoch=epoch, alpha=config.alpha_at(epoch), refused_devices="")
-        values.update({metric: float(loss) for metric in config.task.metrics})
-        store.append(values)
-    if diverged:
-        (folder / "DIVERGED").write_text("it diverged")
-    else:
-        (folder / "DONE").write_text(json.dumps(store.rows()[-1]) + "\n")
 
 
 def store_all(home, name, size=SIZE, value=lambda run, point: 1.0 / point):

@@ -176,9 +176,32 @@ def test_legend_says_who_leaves_the_picture(monkeypatch, tmp_path):
 
 def test_a_zoom_remarks_only_on_curves_that_end_outside(monkeypatch, tmp_path):
     fine, high = Curve("fine", EPOCHS, FALLING), Curve("high", EPOCHS, 2.3 + 0 * EPOCHS)
-    panel = a_panel(fine, high, ylim=(0, 1), outside="above the zoom")
+    panel = a_panel(fine, high, ylim=(0, 1), zoom=True, outside="above the zoom")
     labels = legend_of(monkeypatch, [panel], tmp_path)
     assert labels == ["fine", "high (above the zoom)"]
+
+
+@pytest.mark.parametrize(
+    "y, marked",
+    [
+        ([np.inf, 14, 10], [0.6]),
+        ([10, np.inf, np.inf], [0.8, 1.0]),
+        ([[12, 14, 10], [np.inf, 14, 10]], [0.6]),  # one seed of two
+        ([12, 14, 10], []),
+    ],
+)
+def test_points_that_are_never_reached_are_marked_one_by_one(monkeypatch, tmp_path, y, marked):
+    carets, mark = [], plot._mark_exits
+
+    def spy(ax, x, out, edge, style):
+        mark(ax, x, out, edge, style)
+        carets.extend(x[out].tolist())
+
+    monkeypatch.setattr(plot, "_mark_exits", spy)
+    panel = a_panel(Curve("line", [0.6, 0.8, 1], y), ylim=(0, 17), outside="never reached")
+    labels = legend_of(monkeypatch, [panel], tmp_path)
+    assert carets == marked
+    assert labels == ["line (never reached)" if marked else "line"]
 
 
 def test_a_label_has_one_look_everywhere_and_looks_differ():

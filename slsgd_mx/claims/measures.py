@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -89,7 +89,19 @@ def before_decay(run: Run) -> List[List[Optional[str]]]:
 def difference(run: Run, other: Run) -> Optional[float]:
     """1 if two runs differ before alpha decays, 0 if not; None if there is nothing to compare."""
     ours, theirs = before_decay(run), before_decay(other)
-    return float(ours != theirs) if ours or theirs else None
+    known = conditions(run), conditions(other)
+    if not (ours or theirs) or (all(known) and known[0] != known[1]):
+        return None
+    return float(ours != theirs)
+
+
+def conditions(run: Run) -> List[Tuple]:
+    """With what a run was computed, as far as its bits depend on it; [] if nobody knows."""
+    try:
+        sessions = RunStore(run.folder, run.config).sessions()
+    except (SlsgdError, OSError):
+        return []
+    return sorted({tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions})
 
 
 def beginning(run: Run) -> Optional[str]:

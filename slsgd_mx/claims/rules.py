@@ -213,7 +213,7 @@ def judge_equal_beginnings(evidence: Evidence) -> List[Check]:
         notes.append(f"{len(differ)} differ: {first_few(differ)}")
     elif check.repeats and not apart:
         known = "no pair is known to be computed apart, and those of one prefix are equal anyway"
-        notes.append(f"{known}: --no-share computes them apart")
+        notes.append(f"{known}: fig11 --no-share --runs OTHER, then claims --runs OTHER, decides")
     verdict = OPEN if check.verdict == HOLDS and not apart else check.verdict
     return [replace(check, verdict=verdict, note="; ".join(filter(None, [check.note, *notes])))]
 

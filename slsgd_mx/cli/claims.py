@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional
 
 import click
 
+from .figures import BOTH, COMMON, LOSS
 from .options import ALPHAS, PRESET, SEED, given, option, with_options
 
 OPTIONS = [
@@ -25,7 +26,9 @@ OPTIONS = [
         help="Seeds seed, seed+1, ... to judge by. Default: the preset's.",
     ),
     SEED,
-    option("--epochs", type=int, help="T: communication epochs. Default: the preset's."),
+    *COMMON,
+    *BOTH,
+    LOSS,
     ALPHAS,
     click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text."),
     option(
@@ -34,6 +37,9 @@ OPTIONS = [
         help="Folder to write claims.json and claims.md to. Default: none is written.",
     ),
 ]
+
+
+NOT_SIZES = ("repeats", "seed", "loss", "alphas")
 
 
 @click.command()
@@ -51,12 +57,12 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
     from ..figures import Size
 
     asked = given(**sizes)
-    changes = {"epochs": asked["epochs"]} if "epochs" in asked else {}
+    changes = {name: value for name, value in asked.items() if name not in NOT_SIZES}
     seed, alphas = asked.get("seed", 0), asked.get("alphas", ())
-    size = Size(preset, changes, asked.get("repeats"), seed, at=alphas)
+    size = Size(preset, changes, asked.get("repeats"), seed, asked.get("loss"), alphas)
     verdicts = judge_all(runs, size)
     about = {"preset": preset, "seeds": list(size.seeds), "changes": changes}
-    about["alphas"] = list(size.alphas)
+    about.update(alphas=list(size.alphas), loss=size.loss)
     text = to_json(verdicts, about)
     click.echo(text if as_json else to_text(verdicts), nl=False)
     if out is not None:
@@ -65,9 +71,15 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
         options = {**asked, **({} if runs == Path("runs") else {"runs": quote(str(runs))})}
         if alphas:
             options["alphas"] = ",".join(f"{alpha:g}" for alpha in alphas)
-        more = "".join(f" --{name} {value}" for name, value in options.items())
+        options.pop("loss", None)  # which nothing is computed by
+        more = "".join(f" {_flag(name)} {value}" for name, value in options.items())
         way = f"what to do now: slsgd-mx all --preset {preset}{more} computes the missing runs"
         click.echo(way, err=as_json)
+
+
+def _flag(name: str) -> str:
+    """The option of that name: ``-n``, ``--eval-every``."""
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:

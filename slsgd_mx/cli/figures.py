@@ -11,7 +11,7 @@ import click
 
 from ..figures import FIGURES, Curves, Size, attacked, runs_of
 from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, given, option, with_options
-from .training import NETWORK, TEXT
+from .training import NETWORK, TEXT, TRAIN_IMAGES
 
 COMMON = [
     DEVICES,
@@ -34,11 +34,13 @@ SIZES = {
             type=click.Choice(["cifar10", "synthetic"]),
             help="CIFAR-10, or an embedded, drawn stand-in of the same shape.",
         ),
-        option("--train-images", type=int, help="Training images used. Paper: 50,000."),
+        TRAIN_IMAGES,
         *NETWORK,
     ],
     "lstm": TEXT,
 }
+BOTH = [TRAIN_IMAGES, *NETWORK[:2], *TEXT[1:2], *TEXT[3:-1]]  # what means one thing in both tasks
+STARTED = FAULTS[:1] + FAULTS[2:]  # the ledger has both starts
 LOSS = option("--loss", type=float, help="Training loss to reach. Paper: 0.5 (Fig. 5), 0.003.")
 RUNNING = [
     option("--repeats", type=click.IntRange(min=1), help="Seeds averaged. Paper: 10."),
@@ -47,21 +49,27 @@ RUNNING = [
     option(
         "--jobs",
         type=click.IntRange(min=1),
-        help="Processes, each with its share of the cores. Default: one for every core, as far as "
-        "memory goes: that is the fastest.",
+        help="Processes at once. Default: one for every core, as far as memory goes: where there "
+        "are runs enough, that is the fastest.",
+    ),
+    option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Threads of each process; results repeat to the bit at an equal number. Default: its "
+        "share of the cores, one for synthetic data.",
     ),
     click.option(
         "--runs",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, file_okay=False),
         default=Path("runs"),
         show_default=True,
         help="Folder of the runs; figures share them.",
     ),
     option(
         "--out",
-        type=click.Path(path_type=Path),
-        help="Folder of the pictures. Default: figures/PRESET, or figures/PRESET-changed if sizes "
-        "were changed.",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder of the pictures. Default: figures/PRESET, or figures/PRESET-changed if any "
+        "flag changes what they show.",
     ),
     click.option("--dry-run", is_flag=True, help="List runs, epochs left, time, memory, disk."),
     click.option("--draw-only", is_flag=True, help="Compute nothing, draw what is there."),
@@ -76,6 +84,7 @@ def run_figures(
     seed: Optional[int],
     data_dir: Optional[Path],
     jobs: Optional[int],
+    threads: Optional[int],
     runs: Path,
     out: Optional[Path],
     dry_run: bool,
@@ -90,21 +99,25 @@ def run_figures(
 
     asked = given(**changes)
     size = Size(preset, asked, repeats, seed or 0, loss, alphas or ())
-    out = out or Path("figures") / (f"{preset}-changed" if asked else preset)
+    changed = asked or given(repeats=repeats, seed=seed, loss=loss, alphas=alphas)
+    out = out or Path("figures") / (f"{preset}-changed" if changed else preset)
+    for warning in size.warnings({FIGURES[name].task for name in names}):
+        click.echo(f"warning: {warning}", err=True)
     wanted = {name: runs_of(FIGURES[name], size) for name in names}
     plan = make_plan(wanted, runs, share=not no_share)
     if dry_run:
         from .planning import show_plan
 
-        show_plan(plan, wanted, jobs)
+        show_plan(plan, wanted, jobs, threads)
         return
-    failed = {} if draw_only else compute(plan, data_dir, jobs)
+    failed = {} if draw_only else compute(plan, data_dir, jobs, threads)
     lacking = draw_all(names, size, runs, out)
     if failed or lacking:
         from ..errors import RunError
 
         text = _by_reason({**lacking, **failed})
-        raise RunError(f"these are not there:\n{text}\nThe same command tries them again")
+        way = "Without --draw-only they are computed" if draw_only else "Run the same command again"
+        raise RunError(f"these are not there:\n{text}\n{way}")
 
 
 def _by_reason(lacking: Dict[str, str]) -> str:
@@ -118,17 +131,18 @@ def _by_reason(lacking: Dict[str, str]) -> str:
     )
 
 
-def compute(plan, data_dir: Optional[Path], jobs: Optional[int]) -> Dict[str, str]:
+def compute(
+    plan, data_dir: Optional[Path], jobs: Optional[int], threads: Optional[int]
+) -> Dict[str, str]:
     """Compute what is left with one progress display; return what failed, and why."""
     from ..pool import Pool
     from ..sweep import carry_out
     from .planning import Overall, share_out
 
-    if not plan.to_do:
+    if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
         click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
     began = time.monotonic()
-    processes, threads = share_out(jobs)
-    with Overall(plan) as display, Pool(processes, threads) as pool:
+    with Overall(plan) as display, Pool(*share_out(plan, jobs, threads)) as pool:
         results = carry_out(plan, pool, data_dir, display)
     if plan.to_do:
         minutes = (time.monotonic() - began) / 60
@@ -170,7 +184,7 @@ def _command(name: str) -> click.Command:
     number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
     what = "metrics over epochs" if curves else "epochs to reach a training loss, over alpha"
 
-    faults = FAULTS if attacked(figure) else []
+    faults = (STARTED if name == "ledger" else FAULTS) if attacked(figure) else []
 
     @with_options([PRESET], COMMON, SIZES[figure.task], faults, reach, RUNNING)
     def call(preset: str, **options: Any) -> None:
@@ -190,9 +204,11 @@ def _command(name: str) -> click.Command:
 
 
 @click.command("all")
-@with_options([PRESET], COMMON, [ALPHAS], RUNNING)
+@with_options([PRESET], COMMON, BOTH, [ALPHAS], RUNNING)
 def all_figures(preset: str, **options: Any) -> None:
     """Every figure, and the ledger of the attack's two starts, in one plan.
+
+    --data-dir is a folder that holds both data sets.
 
     \b
     In minutes, no data:    slsgd-mx all --preset smoke

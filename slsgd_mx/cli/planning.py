@@ -13,16 +13,23 @@ from .. import interrupts
 from ..config import RunConfig
 from ..pool import Job, Message, Pool
 from ..sweep import Plan, Step
-from ..threads import available_cores
+from ..threads import thread_count
 
 MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
 
 
-def share_out(jobs: Optional[int]) -> Tuple[int, int]:
-    """Processes, and threads for each of them."""
-    cores = available_cores()
-    processes = jobs or max(1, min(cores, int(_memory() / MEMORY_EACH)))
-    return processes, max(1, cores // processes)
+def share_out(plan: Plan, jobs: Optional[int], threads: Optional[int]) -> Tuple[int, int]:
+    """Processes, and threads for each; threads do not depend on what is left, for bits do on them.
+
+    Narrow networks, those of ``smoke``, get one thread: more are no faster.
+    """
+    total = thread_count()
+    processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))
+    narrow = any(step.config.task.data == "synthetic" for step in plan.steps)
+    return (
+        max(1, min(processes, len(plan.to_do))),
+        threads or (1 if narrow else max(1, total // processes)),
+    )
 
 
 def _memory() -> float:
@@ -33,7 +40,12 @@ def _memory() -> float:
         return float("inf")
 
 
-def show_plan(plan: Plan, wanted: Mapping[str, Sequence[RunConfig]], jobs: Optional[int]) -> None:
+def show_plan(
+    plan: Plan,
+    wanted: Mapping[str, Sequence[RunConfig]],
+    jobs: Optional[int],
+    threads: Optional[int],
+) -> None:
     """Print the runs, what they share, the epochs left and the forecast."""
     users: Dict[RunConfig, List[str]] = {}
     for name, runs in wanted.items():
@@ -50,7 +62,7 @@ def show_plan(plan: Plan, wanted: Mapping[str, Sequence[RunConfig]], jobs: Optio
         f"{plan.epochs_unshared})"
     )
     if plan.to_do:
-        _show_forecast(plan, jobs)
+        _show_forecast(plan, *share_out(plan, jobs, threads))
 
 
 def _state(step: Step) -> str:
@@ -67,10 +79,9 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     return f"({', '.join(users[step.config])}{after})"
 
 
-def _show_forecast(plan: Plan, jobs: Optional[int]) -> None:
+def _show_forecast(plan: Plan, processes: int, threads: int) -> None:
     from ..forecast import calibrate, forecast
 
-    processes, threads = share_out(jobs)
     click.echo("calibrating ...", err=True)
     with Pool(processes, threads) as pool:
         expected = forecast(plan, calibrate(plan, pool), processes)

@@ -9,6 +9,7 @@ import click
 
 from .options import FAULTS, PRESET, RUNNING, algorithm_options, given, option, with_options
 
+TRAIN_IMAGES = option("--train-images", type=int, help="Training images used. Paper: 50,000.")
 IMAGES = [
     option(
         "--balanced/--unbalanced",
@@ -19,7 +20,7 @@ IMAGES = [
         type=click.Choice(["cifar10", "synthetic"]),
         help="CIFAR-10, or an embedded, drawn stand-in of the same shape.",
     ),
-    option("--train-images", type=int, help="Training images used. Paper: 50,000."),
+    TRAIN_IMAGES,
 ]
 CNN = algorithm_options(gamma="0.1 and 0.05", batch="50 images", decay=400)
 LSTM = algorithm_options(gamma="20", batch="20 sequences", decay=600)

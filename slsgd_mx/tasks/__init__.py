@@ -72,4 +72,4 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
         from .lstm import LstmTask
 
         return LstmTask(config, data_dir)
-    raise AssertionError(f"task {config.task.kind!r} is in config.TASKS but not here")
+    raise AssertionError(f"task {config.task.kind!r} is in sizes.TASKS but not here")
