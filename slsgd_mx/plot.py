@@ -174,6 +174,9 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
             remarks[curve.label] = panel.outside
             _mark_exits(ax, curve.x, up, 1, style)
             _mark_exits(ax, curve.x, down, 0, style)
+    heights = np.concatenate([c.y[np.isfinite(c.y)] for c in panel.curves] or [np.array([0.5])])
+    if panel.yscale == "linear" and (heights % 1 == 0).all():
+        ax.yaxis.get_major_locator().set_params(integer=True)  # epochs, counted
     places = sorted({float(x) for curve in panel.curves for x in curve.x})
     if 0 < len(places) <= _TICKED:
         ax.set_xticks(places)
