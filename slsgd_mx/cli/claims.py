@@ -67,6 +67,8 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
     click.echo(text if as_json else to_text(verdicts), nl=False)
     if out is not None:
         write({"claims.json": text, "claims.md": to_markdown(verdicts)}, out)
+    if size.config("cifar").task.data == "synthetic":
+        click.echo("synthetic data: these verdicts show how claims are judged, no more", err=True)
     if any(verdict.missing for verdict in verdicts):
         options = {**asked, **({} if runs == Path("runs") else {"runs": quote(str(runs))})}
         if alphas:
