@@ -83,8 +83,8 @@ class Scale:
     changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset itself
 
 
-# The losses of laptop are what alpha=1 reaches after about two thirds of the epochs (b=2 in Figure 5,
-# pass=1 in Figure 6), settled before any other alpha was run; those of smoke are round numbers.
+# The losses of laptop are what alpha=1 reaches after about two thirds of the epochs (b=2 in Figure
+# 5, pass=1 in Figure 6), settled before any other alpha was run; those of smoke are round numbers.
 SCALES: Dict[str, Scale] = {
     "paper": Scale(10, (0.2, 0.4, 0.6, 0.8, 1.0), 0.5, 0.003, False),
     "laptop": Scale(3, (0.6, 0.8, 1.0), 2.0, 1.7, True),
