@@ -9,11 +9,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
-from .config import TASKS, RunConfig
 from .errors import ConfigError
-from .presets import SCALES, Scale, preset
+
+if TYPE_CHECKING:  # at run time where they are used: ``slsgd-mx --help`` reads the declarations
+    from .config import RunConfig
+    from .presets import Scale
 
 Changes = Dict[str, Any]
 
@@ -123,6 +136,8 @@ class Size:
     at: Tuple[float, ...] = ()  # alphas on the x-axis of Figures 5 and 6; none: the preset's
 
     def __post_init__(self) -> None:
+        from .presets import SCALES
+
         if self.preset not in SCALES:
             known = ", ".join(SCALES)
             raise ConfigError(f"preset={self.preset!r} is unknown: choose one of {known}")
@@ -133,6 +148,8 @@ class Size:
 
     @property
     def scale(self) -> Scale:
+        from .presets import SCALES
+
         return SCALES[self.preset]
 
     @property
@@ -145,6 +162,8 @@ class Size:
 
     def config(self, task: str, **changes: Any) -> RunConfig:
         """A run at this size; where T is changed, the decay of alpha moves along with it."""
+        from .presets import preset
+
         own = preset(task, self.preset)
         asked = {**self.scale.changes, **self.changes, **changes}
         if "epochs" in asked and "alpha_decay_epoch" not in asked:
@@ -171,6 +190,8 @@ class Size:
 
 def _of_task(task: str, changes: Mapping[str, Any]) -> Changes:
     """Changes without the sizes that only other tasks have."""
+    from .sizes import TASKS
+
     own = {field.name for field in fields(TASKS[task])}
     other = {field.name for kind in TASKS.values() for field in fields(kind)} - own
     return {name: value for name, value in changes.items() if name not in other}
