@@ -22,7 +22,9 @@ def environment(tmp_path):
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m slsgd_mx "$@"\n')
     command.chmod(0o755)
     paths = [str(SCRIPTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "SLSGD_MX": str(command), "PYTHONPATH": os.pathsep.join(paths)}
+    own = {"SLSGD_MX": str(command), "PYTHONPATH": os.pathsep.join(paths)}
+    everywhere = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}  # on every core
+    return {**everywhere, **own}
 
 
 def test_every_figure_has_its_script():
