@@ -1,4 +1,4 @@
-"""Run folders made of given numbers, for tests that read runs and compute none."""
+"""Run folders: made of given numbers, and what has to repeat in computed ones."""
 
 import json
 
@@ -22,3 +22,13 @@ def store_run(home, config, losses, diverged=False):
         (folder / "DIVERGED").write_text("it diverged")
     else:
         (folder / "DONE").write_text(json.dumps(store.rows()[-1]) + "\n")
+
+
+def numbers(folder):
+    """What has to repeat: the final model, and the metrics with their time columns cut off."""
+    lines = (folder / "metrics.csv").read_text().splitlines()
+    model = folder / "model.params"
+    return (
+        [line.rsplit(",", 2)[0] for line in lines],
+        model.read_bytes() if model.exists() else None,
+    )

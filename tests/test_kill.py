@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from stored import numbers
 
 import slsgd_mx
 from slsgd_mx.store import list_checkpoints, load_newest, read_metrics
@@ -60,11 +61,6 @@ def wait_for_rows(process, folder, count):
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < give_up, "no rows in a minute"
         time.sleep(0.002)
-
-
-def numbers(folder):
-    lines = (folder / "metrics.csv").read_text().splitlines()
-    return [line.rsplit(",", 2)[0] for line in lines], (folder / "model.params").read_bytes()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import os
 import shutil
 
 import pytest
+from stored import numbers
 
 from slsgd_mx.checkpoints import list_checkpoints, newest_epoch
 from slsgd_mx.config import TASKS, RunConfig
@@ -121,16 +122,6 @@ def test_what_comes_after_the_prefix_does_not_matter(tiny, changes):
 
 
 # ---- taking it over ------------------------------------------------------------------------
-
-
-def numbers(folder):
-    """What has to repeat: the final model, and the metrics with their time columns cut off."""
-    lines = (folder / "metrics.csv").read_text().splitlines()
-    model = folder / "model.params"
-    return (
-        [line.rsplit(",", 2)[0] for line in lines],
-        model.read_bytes() if model.exists() else None,
-    )
 
 
 def content(folder):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stored import numbers
 
 import slsgd_mx
 from slsgd_mx.errors import DivergedError
@@ -187,11 +188,6 @@ def short(tiny):
         return tiny(alpha=alpha, **{**few, **changes})
 
     return short
-
-
-def numbers(folder):
-    lines = (folder / "metrics.csv").read_text().splitlines()
-    return [line.rsplit(",", 2)[0] for line in lines], (folder / "model.params").read_bytes()
 
 
 @on_text

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from stored import numbers
 
 from slsgd_mx import trainer
 from slsgd_mx.algorithm import select_devices, select_poisoned
@@ -12,16 +13,6 @@ from slsgd_mx.store import RunStore, list_checkpoints, load_newest, read_metrics
 from slsgd_mx.trainer import train
 
 pytestmark = pytest.mark.parametrize("tiny", TASKS, indirect=True)
-
-
-def numbers(folder):
-    """What has to repeat: the final model, and the metrics with their time columns cut off."""
-    lines = (folder / "metrics.csv").read_text().splitlines()
-    model = folder / "model.params"
-    return (
-        [line.rsplit(",", 2)[0] for line in lines],
-        model.read_bytes() if model.exists() else None,
-    )
 
 
 def stop_at(epoch):

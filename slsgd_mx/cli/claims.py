@@ -9,17 +9,11 @@ from typing import Any, Mapping, Optional
 import click
 
 from .figures import BOTH, COMMON, LOSS
-from .options import ALPHAS, PRESET, SEED, given, option, with_options
+from .options import ALPHAS, PRESET, RUNS, SEED, given, option, with_options
 
 OPTIONS = [
     PRESET,
-    click.option(
-        "--runs",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("runs"),
-        show_default=True,
-        help="Folder of the run folders.",
-    ),
+    RUNS,
     option(
         "--repeats",
         type=click.IntRange(min=1),

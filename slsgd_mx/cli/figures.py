@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import click
 
 from ..figures import FIGURES, Curves, Size, attacked, runs_of
-from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, given, option, with_options
+from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, RUNS, given, option, with_options
 from .training import NETWORK, TEXT, TRAIN_IMAGES
 
 COMMON = [
@@ -58,13 +58,7 @@ RUNNING = [
         help="Threads of each process; results repeat to the bit at an equal number. Default: its "
         "share of the cores, one for synthetic data.",
     ),
-    click.option(
-        "--runs",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("runs"),
-        show_default=True,
-        help="Folder of the runs; figures share them.",
-    ),
+    RUNS,
     option(
         "--out",
         type=click.Path(path_type=Path, file_okay=False),

@@ -74,6 +74,13 @@ PRESET = click.option(
 
 DEVICES = option("-n", "--devices", "n", type=int, help="n: devices. Paper: 100.")
 ALPHAS = option("--alphas", type=Numbers(), help="alpha on the x-axis of Figures 5 and 6.")
+RUNS = click.option(
+    "--runs",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of the runs; figures share them.",
+)
 SEED = option("--seed", type=int, help="Seed of everything random. Default: 0.")
 DATA_DIR = option(
     "--data-dir",
