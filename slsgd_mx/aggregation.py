@@ -1,7 +1,9 @@
 """Aggregation rules: k models -> one (Algorithm 1, line 14).
 
-A rule takes the pushed values of one parameter as ``k`` flat float32 rows and writes the
-aggregate into ``out``.  To add a rule, write such a function and register it in ``RULES``.
+A rule takes the pushed models as ``k`` flat float32 rows and writes the aggregate into ``out``.
+To add a rule, write such a function and register it in ``RULES``.  A rule that does not work
+coordinate by coordinate (distances between models, say) is registered with
+``coordinate_wise=False``: it sees whole models, so it cannot run on several servers.
 
 The trimmed mean sorts the k values of every coordinate with a comparator network of
 element-wise minimum/maximum over cache-sized chunks, then averages the kept ranks in rank
@@ -146,11 +148,12 @@ def median_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
 class Rule:
     """An aggregation rule.
 
-    ``aggregate(rows, b, out)`` reads k flat float32 rows of one parameter and writes ``out``.
+    ``aggregate(rows, b, out)`` reads k flat float32 rows, a model each, and writes ``out``.
     """
 
     aggregate: Callable[..., None]
     summary: str
+    coordinate_wise: bool = True  # False: it needs whole models, not stretches of them
 
 
 RULES: Dict[str, Rule] = {

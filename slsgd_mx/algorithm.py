@@ -12,7 +12,7 @@ from ._mxnet import mx
 from .attacks import AttackContext, find_attack
 from .config import RunConfig
 from .randomness import integer_seed, stream
-from .server import ModelServer, Update
+from .server import Server, Update
 from .tasks import Task
 
 WARM_UP_PASSES, WARM_UP_GAMMA = 5, 0.01  # of the released code
@@ -25,10 +25,10 @@ class EpochReport:
     selected: np.ndarray  # S_t, a device a slot
     poisoned: np.ndarray  # slots
     update: Update
-    units: int  # images or tokens trained on
+    units: int  # images or tokens that the pushes were trained on
 
 
-def initialize(config: RunConfig, task: Task, server: ModelServer) -> None:
+def initialize(config: RunConfig, task: Task, server: Server) -> None:
     """Line 2: x_0, warmed up on one device's data if asked for, becomes the global model."""
     task.initialize(integer_seed(config.seed, "initialize"))
     if config.warm_up:
@@ -43,23 +43,23 @@ def run_epoch(
     t: int,
     config: RunConfig,
     task: Task,
-    server: ModelServer,
+    server: Server,
     slots: Optional[Iterable[int]] = None,
 ) -> EpochReport:
     """One epoch, t = 1..T; ``slots`` are those of S_t whose workers run here (all)."""
     selected = select_devices(config, t)  # 4: S_t, k of n
     poisoned = select_poisoned(config, t)
     silent = select_silent(config, t, poisoned)
-    units = 0
     for slot in range(config.k) if slots is None else slots:  # 5: for all i in S_t
         if slot in silent:
             continue
         pull(task, server)  # 6, 7: x_{t,0}^i <- x_{t-1}
         device, bad = int(selected[slot]), slot in poisoned
-        units += local_sgd(t, device, config, task, bad)  # 8-11
+        local_sgd(t, device, config, task, bad)  # 8-11
         push(t, device, slot, config, task, server, bad)  # 12
     update = server.update(config.alpha_at(t))  # 14, 15
-    return EpochReport(selected, poisoned, update, units)
+    steps = sum(local_iterations(t, int(selected[s]), config, task) for s in update.arrived)
+    return EpochReport(selected, poisoned, update, steps * task.units_per_step)
 
 
 def select_devices(config: RunConfig, t: int) -> np.ndarray:
@@ -96,13 +96,13 @@ def local_iterations(t: int, device: int, config: RunConfig, task: Task) -> int:
     return int(stream(config.seed, "local-steps", t, device).integers(low, high + 1))
 
 
-def pull(task: Task, server: ModelServer) -> None:
+def pull(task: Task, server: Server) -> None:
     """Lines 6-7: the worker's parameters become the global model."""
     for key, value in task.values.items():
         server.pull(key, out=value)
 
 
-def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> int:
+def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
     """Lines 8-11: H_t^i steps of SGD; a poisoned worker may start afresh, on poisoned labels."""
     poison = None
     if poisoned:
@@ -112,9 +112,8 @@ def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool
         if attack.labels is not None:
             poison = partial(attack.labels, context=context)
     steps = local_iterations(t, device, config, task)
-    return task.train(
-        device, steps, config.gamma, integer_seed(config.seed, "train", t, device), poison
-    )
+    seed = integer_seed(config.seed, "train", t, device)
+    task.train(device, steps, config.gamma, seed, poison)
 
 
 def push(
@@ -123,7 +122,7 @@ def push(
     slot: int,
     config: RunConfig,
     task: Task,
-    server: ModelServer,
+    server: Server,
     poisoned: bool,
 ) -> None:
     """Line 12: push the trained model, or what the attack makes of it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, List, Set, Tuple
+import abc
+import dataclasses
+import functools
+from dataclasses import dataclass, field
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -11,6 +14,8 @@ from ._mxnet import mx
 from .aggregation import RULES, check_trim
 from .arrays import as_ndarray
 from .errors import ConfigError
+from .shard import Layout, Shard, all_finite
+from .stopwatch import Costs, Stopwatch
 
 
 @dataclass(frozen=True)
@@ -21,30 +26,128 @@ class Update:
     refused: Tuple[int, ...]  # came, but were not finite
     missing: Tuple[int, ...]  # never came, or not with every parameter
     applied: bool  # False: too few pushes were left, x_t = x_{t-1}
+    costs: Costs = field(default=Costs(), compare=False, repr=False)
+
+    @property
+    def arrived(self) -> Tuple[int, ...]:
+        return self.accepted + self.refused
 
 
-def moving_average(x: np.ndarray, aggregate: np.ndarray, alpha: float) -> None:
-    """Line 15, in place: ``x_t = (1 - alpha) x_{t-1} + alpha x'_t``."""
-    if alpha == 1.0:  # exactly x'_t, even where x_{t-1} is not finite
-        x[...] = aggregate
-        return
-    np.multiply(x, np.float32(1.0 - alpha), out=x)
-    np.multiply(aggregate, np.float32(alpha), out=aggregate)
-    np.add(x, aggregate, out=x)
+class Settings(NamedTuple):
+    """How a server aggregates; wrong settings are told with what is legal."""
+
+    k: int
+    b: int = 0
+    rule: str = "trimmed-mean"
+    nonfinite: str = "reject"
+
+    def check(self) -> Settings:
+        check_trim(self.k, self.b)
+        if self.rule not in RULES:
+            names = ", ".join(RULES)
+            raise ConfigError(f"rule={self.rule!r} is unknown: choose one of {names}")
+        if self.nonfinite not in ("reject", "keep"):
+            raise ConfigError(f"nonfinite={self.nonfinite!r} is unknown: choose reject or keep")
+        return self
+
+    def judge(self, finite: Dict[int, bool]) -> Update:
+        """Whom to aggregate, given which slots came whole and whether each was finite."""
+        accepted = [s for s, fine in sorted(finite.items()) if fine or self.nonfinite == "keep"]
+        return Update(
+            accepted=tuple(accepted),
+            refused=tuple(s for s in sorted(finite) if s not in accepted),
+            missing=tuple(s for s in range(self.k) if s not in finite),
+            applied=len(accepted) > 2 * self.b,
+        )
 
 
-class _Parameter:
-    """One key: its global value and k slots, NumPy memory that NDArrays look into."""
+class Slots:
+    """What any server knows of its keys and of who has pushed which: wrong calls are told."""
 
-    def __init__(self, value: mx.nd.NDArray, k: int, averaged: bool) -> None:
-        self.shape, self.averaged = value.shape, averaged
-        self.value = np.array(value.asnumpy(), np.float32, order="C")
-        self.slots = np.zeros((k, self.value.size), np.float32)  # (k, d)
-        self.value_nd = as_ndarray(self.value)
-        self.slots_nd = [as_ndarray(row.reshape(self.shape)) for row in self.slots]
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings.check()
+        self.layout, self.closed = Layout(), False
+        self._arrived: List[Set[str]] = [set() for _ in range(settings.k)]
+
+    def add(self, key: str, value: mx.nd.NDArray, averaged: bool) -> None:
+        if key in self.layout.places:
+            raise ConfigError(f"key {key!r} is initialised already")
+        if self.closed:
+            raise ConfigError(f"key {key!r} comes too late: the server is in use already")
+        self.layout.add(key, value.shape, averaged)
+
+    def check_key(self, key: str) -> None:
+        if key not in self.layout.places:
+            known = ", ".join(sorted(self.layout.places)) or "none yet"
+            raise ConfigError(f"key {key!r} was not initialised; known: {known}")
+
+    def check_push(self, key: str, shape: Tuple[int, ...], slot: int) -> None:
+        self.check_key(key)
+        k, expected = self.settings.k, self.layout.places[key].shape
+        if not isinstance(slot, (int, np.integer)) or not 0 <= slot < k:
+            raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {k - 1}")
+        if shape != expected:
+            raise ConfigError(f"push to {key!r} has shape {shape}, not {expected}")
+        if key in self._arrived[slot]:
+            raise ConfigError(f"slot {slot} has pushed {key!r} already in this epoch")
+
+    def note(self, key: str, slot: int) -> bool:
+        """A push has come; whether that makes its slot complete."""
+        self._arrived[slot].add(key)
+        return len(self._arrived[slot]) == len(self.layout.places)
+
+    def complete(self) -> List[int]:
+        """Slots with a push to every key."""
+        everything = len(self.layout.places)
+        return [s for s, keys in enumerate(self._arrived) if len(keys) == everything]
+
+    def clear(self) -> None:
+        for arrived in self._arrived:
+            arrived.clear()
 
 
-class ModelServer:
+class Server(abc.ABC):
+    """What the trainer asks of a server, in this process or beyond it."""
+
+    @abc.abstractmethod
+    def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
+        """Set the initial value of a parameter; ``averaged=False`` keeps alpha off it."""
+
+    @abc.abstractmethod
+    def start(self, epoch: int) -> None:
+        """Every parameter is there; the model is that after ``epoch``."""
+
+    def share(self, t: int) -> Optional[Iterable[int]]:
+        """The slots of S_t whose workers run in this process; None for all."""
+        return None
+
+    @abc.abstractmethod
+    def pull(self, key: str, out: mx.nd.NDArray) -> None:
+        """Copy the global value of a parameter into ``out`` (lines 6-7)."""
+
+    @abc.abstractmethod
+    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
+        """Hand in a worker's value of a parameter (line 12); once a slot, key and epoch."""
+
+    @abc.abstractmethod
+    def update(self, alpha: float) -> Update:
+        """Aggregate what was pushed and apply the moving average (lines 14-15)."""
+
+    @abc.abstractmethod
+    def values(self) -> Dict[str, np.ndarray]:
+        """The global model x_t, a copy."""
+
+    @abc.abstractmethod
+    def is_finite(self) -> bool:
+        """Whether the global model has neither NaN nor infinity."""
+
+
+def check_alpha(alpha: float) -> None:
+    if not 0 < alpha <= 1:
+        raise ConfigError(f"alpha={alpha} is out of range: needs 0 < alpha <= 1")
+
+
+class ModelServer(Server):
     """Keeps the global model, takes one push a slot and aggregates them.
 
     A slot is a worker's position in S_t.  Slots make the result independent, to the bit, of
@@ -84,82 +187,78 @@ class ModelServer:
         rule: str = "trimmed-mean",
         nonfinite: str = "reject",
     ) -> None:
-        check_trim(k, b)
-        if rule not in RULES:
-            raise ConfigError(f"rule={rule!r} is unknown: choose one of {', '.join(RULES)}")
-        if nonfinite not in ("reject", "keep"):
-            raise ConfigError(f"nonfinite={nonfinite!r} is unknown: choose reject or keep")
-        self.k, self.b, self.rule, self.nonfinite = k, b, rule, nonfinite
-        self._parameters: Dict[str, _Parameter] = {}
-        self._arrived: List[Set[str]] = [set() for _ in range(k)]
+        self.settings = Settings(k, b, rule, nonfinite)
+        self._slots = Slots(self.settings)
+        self._initial: List[np.ndarray] = []
+        self._watch = Stopwatch()
 
     def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
-        """Set the initial value of a parameter; ``averaged=False`` keeps alpha off it."""
-        if key in self._parameters:
-            raise ConfigError(f"key {key!r} is initialised already")
-        self._parameters[key] = _Parameter(value, self.k, averaged)
+        """Set the initial value of a parameter; ``averaged=False`` keeps alpha off it.
+
+        All of them come before the first push or pull.
+        """
+        self._slots.add(key, value, averaged)
+        self._initial.append(np.array(value.asnumpy(), np.float32).reshape(-1))
+
+    def start(self, epoch: int) -> None:
+        """Every parameter is there; which epoch the model is of makes no difference here."""
+        self._slots.closed = True
 
     def pull(self, key: str, out: mx.nd.NDArray) -> None:
         """Copy the global value of a parameter into ``out`` (lines 6-7)."""
-        self._find(key).value_nd.copyto(out)
+        self._watch.switch("transfer")
+        self._slots.check_key(key)
+        self._values[key].copyto(out)
+        self._watch.switch("training")
 
     def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
         """Hand in a worker's value of a parameter (line 12); once a slot, key and epoch."""
-        parameter = self._find(key)
-        if not isinstance(slot, (int, np.integer)) or not 0 <= slot < self.k:
-            raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {self.k - 1}")
-        if value.shape != parameter.shape:
-            raise ConfigError(f"push to {key!r} has shape {value.shape}, not {parameter.shape}")
-        if key in self._arrived[slot]:
-            raise ConfigError(f"slot {slot} has pushed {key!r} already in this epoch")
-        value.copyto(parameter.slots_nd[slot])
-        self._arrived[slot].add(key)
+        self._watch.switch("transfer")
+        self._slots.check_push(key, value.shape, slot)
+        value.copyto(self._pushed[slot][key])
+        self._slots.note(key, slot)
+        self._watch.switch("training")
 
     def update(self, alpha: float) -> Update:
         """Aggregate what was pushed and apply the moving average (lines 14-15)."""
-        if not 0 < alpha <= 1:
-            raise ConfigError(f"alpha={alpha} is out of range: needs 0 < alpha <= 1")
+        check_alpha(alpha)
+        self._watch.switch("aggregation")
         mx.nd.waitall()  # pushes are copied by MXNet's engine, behind our back
-        complete = [s for s in range(self.k) if len(self._arrived[s]) == len(self._parameters)]
-        accepted = [s for s in complete if self.nonfinite == "keep" or self._is_finite(s)]
-        applied = len(accepted) > 2 * self.b
-        if applied:
-            for parameter in self._parameters.values():
-                self._update_parameter(parameter, accepted, alpha)
-        for arrived in self._arrived:
-            arrived.clear()
-        return Update(
-            accepted=tuple(accepted),
-            refused=tuple(s for s in complete if s not in accepted),
-            missing=tuple(s for s in range(self.k) if s not in complete),
-            applied=applied,
-        )
+        finite = {slot: self._shard.is_finite(slot) for slot in self._slots.complete()}
+        update = self.settings.judge(finite)
+        if update.applied:
+            self._shard.update(update.accepted, self.settings.rule, self.settings.b, alpha)
+        self._slots.clear()
+        self._watch.switch("")
+        return dataclasses.replace(update, costs=Costs(**self._watch.take()))
 
     def values(self) -> Dict[str, np.ndarray]:
         """The global model x_t, a copy."""
-        return {key: parameter.value.copy() for key, parameter in self._parameters.items()}
+        layout, flat = self._slots.layout, self._shard.value
+        return {key: layout.view(flat, key).copy() for key in layout.places}
 
     def is_finite(self) -> bool:
         """Whether the global model has neither NaN nor infinity."""
-        return all(_all_finite(p.value) for p in self._parameters.values())
+        return all_finite(self._shard.value)
 
-    def _find(self, key: str) -> _Parameter:
-        if key not in self._parameters:
-            known = ", ".join(sorted(self._parameters)) or "none yet"
-            raise ConfigError(f"key {key!r} was not initialised; known: {known}")
-        return self._parameters[key]
+    @functools.cached_property
+    def _shard(self) -> Shard:
+        """The whole model; once it is there, no key can be added."""
+        self._slots.closed = True
+        empty = [np.empty(0, np.float32)]
+        flat, self._initial = np.concatenate(empty + self._initial), []
+        return Shard(flat, self.settings.k, self._slots.layout.plain)
 
-    def _is_finite(self, slot: int) -> bool:
-        return all(_all_finite(p.slots[slot]) for p in self._parameters.values())
+    @functools.cached_property
+    def _values(self) -> Dict[str, mx.nd.NDArray]:
+        """NDArrays that look into the model's memory."""
+        return self._look_into(self._shard.value)
 
-    def _update_parameter(self, parameter: _Parameter, accepted: List[int], alpha: float) -> None:
-        rows = [parameter.slots[slot] for slot in accepted]
-        aggregate = np.empty(parameter.value.size, np.float32)
-        RULES[self.rule].aggregate(rows, self.b, aggregate)
-        weight = alpha if parameter.averaged else 1.0
-        moving_average(parameter.value.reshape(-1), aggregate, weight)
+    @functools.cached_property
+    def _pushed(self) -> List[Dict[str, mx.nd.NDArray]]:
+        """NDArrays that look into the memory of the slots."""
+        return [self._look_into(row) for row in self._shard.slots]
 
-
-def _all_finite(array: np.ndarray) -> bool:
-    """No NaN, no infinity: minimum and maximum let neither pass, and need no third array."""
-    return array.size == 0 or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+    def _look_into(self, flat: np.ndarray) -> Dict[str, mx.nd.NDArray]:
+        layout = self._slots.layout
+        return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}

@@ -2,11 +2,12 @@
 
     config.json     what determines the numbers
     manifest.json   with what they were made: versions, CPU, threads, data hash, revision
-    metrics.csv     a row an evaluation, flushed; the last two columns are times
+    metrics.csv     a row an evaluation, flushed; the last columns say what it took
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model
     DONE            the last row and the model's digest, once the run is finished
     DIVERGED        instead of it, if the model stopped being finite
+    logs/           what each process said, if several computed the run
 
 Everything but the rows of metrics.csv is written beside and renamed.  Rows newer than the
 checkpoint a run resumes from are cut off and computed again.
@@ -41,7 +42,8 @@ from .prefix import check_prefix
 
 KEPT_CHECKPOINTS = 2
 PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
-TIME_COLUMNS = ("seconds", "units_per_second")
+COST_COLUMNS = ("training_seconds", "transfer_seconds", "aggregation_seconds", "bytes_sent")
+TIME_COLUMNS = ("seconds", "units_per_second", *COST_COLUMNS)  # all that may differ in a repetition
 
 Row = Dict[str, str]
 
@@ -56,6 +58,7 @@ class RunStore:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder, self.config = Path(folder), config
         self.columns = ("epoch", "alpha", *config.task.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
+        self.old_columns = self.columns[: -len(COST_COLUMNS)]  # of folders made before there were
         self._lock: Optional[IO[str]] = None
 
     def __enter__(self) -> RunStore:
@@ -101,8 +104,7 @@ class RunStore:
     def rows_until_divergence(self) -> List[Row]:
         """The rows of a run that diverged, of which there is one at least."""
         rows = self.rows()
-        whole = all(tuple(row) == self.columns and None not in row.values() for row in rows)
-        if not rows or not whole:
+        if not rows or not self._are_whole(rows):
             raise RunError(
                 f"{self.folder / 'metrics.csv'} is damaged: put it back, or remove "
                 f"{self.folder} to compute the run again"
@@ -157,10 +159,13 @@ class RunStore:
         config = self.config
         due = [t for t in range(1, epoch + 1) if t % config.eval_every == 0 or t == config.epochs]
         rows = self.rows()[: len(due)]
-        whole = all(tuple(row) == self.columns and None not in row.values() for row in rows)
-        if not whole or [row["epoch"] for row in rows] != [str(t) for t in due]:
+        if not self._are_whole(rows) or [row["epoch"] for row in rows] != [str(t) for t in due]:
             raise RunError(self._damaged(epoch))
         return rows
+
+    def _are_whole(self, rows: List[Row]) -> bool:
+        legal = (self.columns, self.old_columns)
+        return all(tuple(row) in legal and None not in row.values() for row in rows)
 
     def _damaged(self, epoch: int) -> str:
         return (
@@ -256,7 +261,7 @@ def check_folder(folder: Path, config: RunConfig) -> None:
         raise RunError(f"{folder} is a file: choose another folder with --out")
     path = folder / "config.json"
     if not path.exists():
-        ours = {".lock", "checkpoint", "config.json.tmp"}  # a run killed while it was being made
+        ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while it was being made
         if folder.is_dir() and {p.name for p in folder.iterdir()} - ours:
             raise RunError(f"{folder} is not empty and not a run: choose another with --out")
         return
@@ -315,5 +320,5 @@ def _cell(value: Any) -> str:
 
 
 def _to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    lines = [",".join(columns)] + [",".join(row[c] for c in columns) for row in rows]
+    lines = [",".join(columns)] + [",".join(row.get(c, "") for c in columns) for row in rows]
     return ("\n".join(lines) + "\n").encode()

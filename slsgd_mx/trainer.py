@@ -13,7 +13,7 @@ from .algorithm import EpochReport, initialize, pull, run_epoch
 from .config import RunConfig
 from .files import Values
 from .manifest import describe
-from .server import ModelServer
+from .server import ModelServer, Server
 from .store import Row, RunStore
 from .tasks import Task, build_task
 
@@ -96,30 +96,47 @@ def train(
         if prefix is not None:
             store.adopt(Path(prefix))
         server = ModelServer(config.k, config.b, config.rule, config.nonfinite)
-        start, tally = _start(config, task, server, store)
-        notify = listener or (lambda progress: None)
-        notify(Progress(start, config))
-        saver = _Checkpointer(store, checkpoint_seconds)
-        try:
-            _run_epochs(start, config, task, server, store, tally, saver, notify)
-            store.finish(server.values())
-        except BaseException:  # Ctrl-C and full disks included: keep what was computed
-            saver.write()
-            raise
-        return RunResult(store.folder, store.rows(), resumed_from=start)
+        return run(config, task, server, store, listener, checkpoint_seconds)
+
+
+def run(
+    config: RunConfig,
+    task: Task,
+    server: Server,
+    store: RunStore,
+    listener: Optional[Listener] = None,
+    checkpoint_seconds: float = 30.0,
+    engine: Optional[Dict[str, Any]] = None,
+) -> RunResult:
+    """The epochs of a run from its newest checkpoint to the end, on whatever server there is.
+
+    ``store`` is entered; ``engine`` is what the manifest says of the server.
+    """
+    start, tally = _start(config, task, server, store, engine or {})
+    notify = listener or (lambda progress: None)
+    notify(Progress(start, config))
+    saver = _Checkpointer(store, checkpoint_seconds)
+    try:
+        _run_epochs(start, config, task, server, store, tally, saver, notify)
+        store.finish(server.values())
+    except BaseException:  # Ctrl-C and full disks included: keep what was computed
+        saver.write()
+        raise
+    return RunResult(store.folder, store.rows(), resumed_from=start)
 
 
 def _start(
-    config: RunConfig, task: Task, server: ModelServer, store: RunStore
+    config: RunConfig, task: Task, server: Server, store: RunStore, engine: Dict[str, Any]
 ) -> Tuple[int, _Tally]:
     """Give the server x_0, or the model of the last checkpoint; return the epoch it is of."""
     epoch, values, notes = store.resume()
-    store.begin_session(describe(epoch, task.data_digest))
+    store.begin_session({**describe(epoch, task.data_digest), **engine})
     if values is None:
         initialize(config, task, server)
-        return 0, _Tally()
-    for key, value in values.items():
-        server.init(key, mx.nd.array(value), averaged=task.averaged[key])
+    else:
+        for key in task.values:
+            server.init(key, mx.nd.array(values[key]), averaged=task.averaged[key])
+    server.start(epoch)
     return epoch, _Tally(**notes)
 
 
@@ -127,7 +144,7 @@ def _run_epochs(
     start: int,
     config: RunConfig,
     task: Task,
-    server: ModelServer,
+    server: Server,
     store: RunStore,
     tally: _Tally,
     saver: _Checkpointer,
@@ -135,7 +152,7 @@ def _run_epochs(
 ) -> None:
     for t in range(start + 1, config.epochs + 1):
         began = time.perf_counter()
-        report = run_epoch(t, config, task, server)
+        report = run_epoch(t, config, task, server, server.share(t))
         seconds = time.perf_counter() - began
         tally.add(t, report, seconds)
         diverged = not server.is_finite()
@@ -163,6 +180,10 @@ class _Tally:
     refused_devices: List[str] = field(default_factory=list)  # "epoch:device"
     seconds: float = 0.0
     units: int = 0
+    training: float = 0.0  # seconds, as in Costs
+    transfer: float = 0.0
+    aggregation: float = 0.0
+    sent: int = 0
 
     def add(self, t: int, report: EpochReport, seconds: float) -> None:
         update = report.update
@@ -173,12 +194,17 @@ class _Tally:
         self.refused_devices += [f"{t}:{report.selected[slot]}" for slot in update.refused]
         self.seconds += seconds
         self.units += report.units
+        for name, cost in asdict(update.costs).items():
+            setattr(self, name, getattr(self, name) + cost)
 
     def cells(self) -> Dict[str, Any]:
         """The columns of a row."""
         cells = asdict(self)
         cells["refused_devices"] = " ".join(self.refused_devices)
         cells["units_per_second"] = cells.pop("units") / max(self.seconds, 1e-9)
+        cells["bytes_sent"] = cells.pop("sent")
+        for name in ("training", "transfer", "aggregation"):
+            cells[f"{name}_seconds"] = cells.pop(name)
         return cells
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from slsgd_mx.store import RunStore
+from slsgd_mx.store import TIME_COLUMNS, RunStore
 
 
 def store_run(home, config, losses, diverged=False):
@@ -29,6 +29,6 @@ def numbers(folder):
     lines = (folder / "metrics.csv").read_text().splitlines()
     model = folder / "model.params"
     return (
-        [line.rsplit(",", 2)[0] for line in lines],
+        [line.rsplit(",", len(TIME_COLUMNS))[0] for line in lines],
         model.read_bytes() if model.exists() else None,
     )

@@ -32,12 +32,15 @@ class Task(abc.ABC):
         Number of labels, for attacks on them.
     data_digest : str
         SHA-256 of the data in use.
+    units_per_step : int
+        Images or tokens in a minibatch.
     """
 
     values: Dict[str, mx.nd.NDArray]
     averaged: Dict[str, bool]
     classes: int
     data_digest: str
+    units_per_step: int
 
     @abc.abstractmethod
     def initialize(self, seed: int) -> None:
@@ -54,8 +57,8 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def train(
         self, device: int, steps: int, gamma: float, seed: int, poison: Optional[Poison] = None
-    ) -> int:
-        """Run local SGD from ``values`` (lines 8-11); return how many units were seen."""
+    ) -> None:
+        """Run local SGD from ``values`` (lines 8-11)."""
 
     @abc.abstractmethod
     def evaluate(self) -> Dict[str, float]:

@@ -21,8 +21,6 @@ class GluonTask(Task):
     net : Block with the parameters of the model, their shapes known
     """
 
-    units_per_step: int  # images or tokens in a minibatch
-
     def __init__(self, net: mx.gluon.Block) -> None:
         self.parameters = parameters_by_place(net)
         self.values = {name: p.data() for name, p in self.parameters.items()}
@@ -51,7 +49,7 @@ class GluonTask(Task):
 
     def train(
         self, device: int, steps: int, gamma: float, seed: int, poison: Optional[Poison] = None
-    ) -> int:
+    ) -> None:
         mx.random.seed(seed)  # dropout
         self.optimizer.set_learning_rate(gamma)
         for batch in islice(self.batches(device, stream(seed, "shuffle"), poison), steps):
@@ -62,7 +60,6 @@ class GluonTask(Task):
         # Batch normalisation's running statistics are written by the backward pass behind the
         # engine's back: whoever reads or overwrites them next must not overtake it.
         mx.nd.waitall()
-        return steps * self.units_per_step
 
     def _draw(self, initializer: mx.init.Initializer, seed: int) -> None:
         """Redraw every parameter in place, those with an initialiser of their own by that."""
