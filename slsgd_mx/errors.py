@@ -31,3 +31,9 @@ class InUseError(RunError):
 
 class DivergedError(RunError):
     """The global model stopped being finite."""
+
+
+class LostError(RunError):
+    """A process of a distributed run is gone; starting all of them again goes on from there."""
+
+    exit_code = 75  # "temporary failure", the code schedulers know

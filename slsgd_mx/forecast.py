@@ -56,8 +56,8 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
     return measured
 
 
-def seconds_of(step: Step, cost: Measured) -> float:
-    """What is left of one run."""
+def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
+    """What is left of one run, trained by so many workers at once."""
     config, start = step.config, step.start
     passes = config.passes * config.task.steps_per_pass(config.n, config.batch_size)
     steps = passes if config.local_steps is None else mean(config.local_steps)
@@ -65,21 +65,28 @@ def seconds_of(step: Step, cost: Measured) -> float:
     evaluations += config.epochs % config.eval_every > 0
     return (
         cost.ready
-        + step.left * (config.k * steps * cost.step + cost.exchange)
+        + step.left * (config.k * steps * cost.step / workers + cost.exchange)
         + evaluations * config.task.evaluated * cost.evaluated
     )
 
 
-def forecast(plan: Plan, costs: Dict[Network, Measured], processes: int) -> Forecast:
-    """The plan's time with so many processes, their memory, and what the folders grow by."""
+def forecast(
+    plan: Plan, costs: Dict[Network, Measured], processes: int, workers: int = 1
+) -> Forecast:
+    """The plan's time with so many processes, their memory, and what the folders grow by.
+
+    With a parameter server a run is trained by several ``workers``, each a process of its own.
+    """
     steps = plan.to_do
-    seconds = {step.config: seconds_of(step, costs[network(step.config)]) for step in steps}
+    seconds = {
+        step.config: seconds_of(step, costs[network(step.config)], workers) for step in steps
+    }
     models = [costs[network(step.config)].model_bytes for step in steps]
     memory = [costs[network(step.config)].memory_bytes for step in steps]
     busy = min(processes, len(steps))
     return Forecast(
         finish_time(steps, seconds, processes),
-        busy * max(memory, default=0.0),
+        busy * workers * max(memory, default=0.0),
         sum(models) + KEPT_CHECKPOINTS * busy * max(models, default=0.0),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import selectors
 import signal
 import subprocess
@@ -12,9 +11,9 @@ import sys
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence
+from typing import Callable, Deque, Dict, List, Optional, Sequence
 
-Message = Dict[str, Any]
+from .processes import Message, Reader, environment, how_it_ended, tail
 
 
 @dataclass(frozen=True)
@@ -151,20 +150,17 @@ class _Worker:
     """One process of ``slsgd_mx.worker``, in a session of its own, out of reach of Ctrl-C."""
 
     def __init__(self, threads: int) -> None:
-        home = str(Path(__file__).resolve().parent.parent)
-        paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(paths)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "slsgd_mx.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, **environment},
+            env=environment(threads),
             start_new_session=True,
         )
         self.job: Job
         self.gone = False
-        self._rest = b""
+        self._reader = Reader(self.process)
 
     def begin(self, job: Job) -> None:
         self.job = job
@@ -174,21 +170,16 @@ class _Worker:
 
     def read(self) -> List[Message]:
         """What it has said since; notes if it is gone."""
-        text = os.read(self.process.stdout.fileno(), 1 << 16)
-        *lines, self._rest = (self._rest + text).split(b"\n")
-        messages = [json.loads(line) for line in lines]
-        self.gone = not text or any(m.get("status") == "interrupted" for m in messages)
+        messages = self._reader.read()
+        self.gone = self._reader.ended or any(m.get("status") == "interrupted" for m in messages)
         return messages
 
     def last_words(self) -> str:
         """Why a process that is gone may have died."""
-        code = self.process.wait()
-        names = {int(number): number.name for number in signal.Signals}
-        killer = names.get(-code, f"signal {-code}")
-        how = f"was killed by {killer}" if code < 0 else f"exited with {code}"
+        how = how_it_ended(self.process.wait())
         log = self.job.message.get("log")
-        tail = _tail(Path(log)) if log else ""
-        return f"its process {how}" + (f"; {log} ends with:\n{tail}" if tail else "")
+        end = tail(Path(log)) if log else ""
+        return f"its process {how}" + (f"; {log} ends with:\n{end}" if end else "")
 
     def stop(self) -> None:
         """Ask it to save and end."""
@@ -196,10 +187,3 @@ class _Worker:
             self.process.stdin.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-
-
-def _tail(path: Path, lines: int = 5) -> str:
-    try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
-    except OSError:
-        return ""

@@ -117,9 +117,9 @@ class Server(abc.ABC):
     def start(self, epoch: int) -> None:
         """Every parameter is there; the model is that after ``epoch``."""
 
-    def share(self, t: int) -> Optional[Iterable[int]]:
-        """The slots of S_t whose workers run in this process; None for all."""
-        return None
+    @abc.abstractmethod
+    def begin(self, t: int) -> Optional[Iterable[int]]:
+        """Epoch t begins; the slots of S_t whose workers run in this process, None for all."""
 
     @abc.abstractmethod
     def pull(self, key: str, out: mx.nd.NDArray) -> None:
@@ -203,6 +203,10 @@ class ModelServer(Server):
     def start(self, epoch: int) -> None:
         """Every parameter is there; which epoch the model is of makes no difference here."""
         self._slots.closed = True
+
+    def begin(self, t: int) -> None:
+        """Epoch t begins, and all workers of S_t run here."""
+        self._watch.reset()
 
     def pull(self, key: str, out: mx.nd.NDArray) -> None:
         """Copy the global value of a parameter into ``out`` (lines 6-7)."""

@@ -44,6 +44,10 @@ class Stopwatch:
             self._seconds[self._activity] = spent
         self._activity, self._since = activity, now
 
+    def reset(self) -> None:
+        """Forget what was counted, and count nothing."""
+        self._activity, self._seconds = "", {}
+
     def take(self) -> Dict[str, float]:
         """The seconds counted so far; counting starts anew."""
         seconds, self._seconds = self._seconds, {}

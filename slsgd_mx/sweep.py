@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from .config import RunConfig
 from .outcomes import Outcome, read_outcome
@@ -84,10 +84,17 @@ def make_plan(figures: Mapping[str, Sequence[RunConfig]], home: Path, share: boo
 
 
 def carry_out(
-    plan: Plan, pool: Pool, data_dir: Optional[Path], listener: Optional[Listener] = None
+    plan: Plan,
+    pool: Pool,
+    data_dir: Optional[Path],
+    listener: Optional[Listener] = None,
+    engine: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, Result]:
-    """Compute what is left; return how every run of the plan that is not there yet ended."""
-    jobs = [_job(step, plan.home, data_dir) for step in plan.to_do]
+    """Compute what is left; return how every run of the plan that is not there yet ended.
+
+    ``engine`` has the options of a parameter server, if there is to be one for every run.
+    """
+    jobs = [_job(step, plan.home, data_dir, engine) for step in plan.to_do]
     damaged = [step for step in plan.steps if step.outcome.state == "damaged"]
     return {
         **{step.config.slug: Result("failed", step.outcome.why) for step in damaged},
@@ -95,7 +102,7 @@ def carry_out(
     }
 
 
-def _job(step: Step, home: Path, data_dir: Optional[Path]) -> Job:
+def _job(step: Step, home: Path, data_dir: Optional[Path], engine: Optional[Dict[str, Any]]) -> Job:
     slug, prefix = step.config.slug, step.prefix
     message = {
         "do": "train",
@@ -103,6 +110,7 @@ def _job(step: Step, home: Path, data_dir: Optional[Path]) -> Job:
         "folder": str(home / slug),
         "prefix": None if prefix is None else str(home / prefix.slug),
         "data_dir": None if data_dir is None else str(data_dir),
+        "engine": engine,
         "log": str(home / "logs" / f"{slug}.log"),
     }
     return Job(slug, message, None if prefix is None else prefix.slug, step.config.task.data)

@@ -152,7 +152,7 @@ def _run_epochs(
 ) -> None:
     for t in range(start + 1, config.epochs + 1):
         began = time.perf_counter()
-        report = run_epoch(t, config, task, server, server.share(t))
+        report = run_epoch(t, config, task, server, server.begin(t))
         seconds = time.perf_counter() - began
         tally.add(t, report, seconds)
         diverged = not server.is_finite()

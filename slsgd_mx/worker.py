@@ -1,6 +1,7 @@
 """One process of a sweep: jobs come as JSON lines on standard input, reports go out the same way.
 
-    {"do": "train", "config": ..., "folder": ..., "prefix": ..., "data_dir": ..., "log": ...}
+    {"do": "train", "config": ..., "folder": ..., "prefix": ..., "data_dir": ..., "log": ...,
+     "engine": null or the launcher's options}
     {"do": "calibrate", "config": ...}
 
     {"event": "start", "epoch": 0}            before the first epoch
@@ -13,14 +14,13 @@ It ends when its input does, and does not outlive the process that started it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
-import signal
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator
 
@@ -28,15 +28,15 @@ from . import interrupts
 from .config import RunConfig
 from .errors import DataError, DiskError, DivergedError, InUseError, SlsgdError
 from .files import disk_errors
+from .processes import Report, die_with_parent, reporter
 
-Report = Callable[..., None]
 PATIENCE = 600.0  # seconds without a sign of life, for a folder that another process holds
 
 
 def main() -> None:
     """Take jobs until there are no more, or until told to stop."""
-    report = _reporter()
-    _die_with_parent()
+    report = reporter()
+    die_with_parent()
     interrupts.install()
     try:
         for line in sys.stdin:
@@ -85,8 +85,7 @@ def _train(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
 
 def _train_patiently(job: Dict[str, Any], listener: Callable) -> Dict[str, Any]:
     """Train; a run that another command is computing is waited for, as long as it gets on."""
-    from .trainer import train
-
+    train = _engine(job)
     config, since, seen = RunConfig.from_json(job["config"]), time.monotonic(), 0.0
     while True:
         try:
@@ -101,6 +100,17 @@ def _train_patiently(job: Dict[str, Any], listener: Callable) -> Dict[str, Any]:
             time.sleep(0.2)
 
 
+def _engine(job: Dict[str, Any]) -> Callable:
+    """What trains: this process, or several on a parameter server."""
+    if job.get("engine") is None:
+        from .trainer import train
+
+        return train
+    from .dist.launcher import Options, launch
+
+    return partial(launch, options=Options(**job["engine"]))
+
+
 def _last_change(folder: Path) -> float:
     paths = [folder / "metrics.csv", folder / "checkpoint"]
     return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
@@ -113,13 +123,6 @@ def _calibrate(job: Dict[str, Any], report: Report) -> Dict[str, Any]:
 
 
 JOBS = {"train": _train, "calibrate": _calibrate}
-
-
-def _reporter() -> Report:
-    """Keep standard output for reports; whatever else is printed goes to standard error."""
-    out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    return lambda **message: print(json.dumps(message), file=out, flush=True)
 
 
 @contextlib.contextmanager
@@ -142,13 +145,6 @@ def _logging_to(path: Path) -> Iterator[None]:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_size == 0:
                 path.unlink()
-
-
-def _die_with_parent() -> None:
-    """Linux: ask for SIGTERM when the parent dies. Elsewhere the next report fails, soon enough."""
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ COMMANDS = {
     "demo": "demo",
     **{name: "figures" for name in [*(f"fig{n}" for n in range(1, 14)), "ledger", "all"]},
     "claims": "claims",
+    "launch": "launch",
+    "dist": "dist",
     "partition": "partition",
     "data": "data",
 }

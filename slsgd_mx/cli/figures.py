@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import click
 
 from ..figures import FIGURES, Curves, Size, attacked, runs_of
+from .engines import PARAMETER_SERVER, server_options
 from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, RUNS, given, option, with_options
 from .training import NETWORK, TEXT, TRAIN_IMAGES
 
@@ -68,6 +69,15 @@ RUNNING = [
     click.option("--dry-run", is_flag=True, help="List runs, epochs left, time, memory, disk."),
     click.option("--draw-only", is_flag=True, help="Compute nothing, draw what is there."),
     click.option("--no-share", is_flag=True, help="Compute every run from its first epoch."),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ps"]),
+        default="local",
+        show_default=True,
+        help="A process for every run, or several on MXNet's parameter server: the same bits at "
+        "an equal number of threads. local is the faster where there are runs enough.",
+    ),
+    *PARAMETER_SERVER,
 ]
 
 
@@ -84,6 +94,7 @@ def run_figures(
     dry_run: bool,
     draw_only: bool,
     no_share: bool,
+    engine: str,
     loss: Optional[float] = None,
     alphas: Optional[Tuple[float, ...]] = None,
     **changes: Any,
@@ -91,6 +102,7 @@ def run_figures(
     """Plan; then say what it would take, or compute it and draw."""
     from ..sweep import make_plan
 
+    servers, changes = server_options(engine, changes)
     asked = given(**changes)
     size = Size(preset, asked, repeats, seed or 0, loss, alphas or ())
     changed = asked or given(repeats=repeats, seed=seed, loss=loss, alphas=alphas)
@@ -102,9 +114,9 @@ def run_figures(
     if dry_run:
         from .planning import show_plan
 
-        show_plan(plan, wanted, jobs, threads)
+        show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
         return
-    failed = {} if draw_only else compute(plan, data_dir, jobs, threads)
+    failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
     lacking = draw_all(names, size, runs, out)
     if failed or lacking:
         from ..errors import RunError
@@ -126,7 +138,11 @@ def _by_reason(lacking: Dict[str, str]) -> str:
 
 
 def compute(
-    plan, data_dir: Optional[Path], jobs: Optional[int], threads: Optional[int]
+    plan,
+    data_dir: Optional[Path],
+    jobs: Optional[int],
+    threads: Optional[int],
+    servers: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, str]:
     """Compute what is left with one progress display; return what failed, and why."""
     from ..pool import Pool
@@ -136,8 +152,9 @@ def compute(
     if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
         click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
     began = time.monotonic()
-    with Overall(plan) as display, Pool(*share_out(plan, jobs, threads)) as pool:
-        results = carry_out(plan, pool, data_dir, display)
+    workers = None if servers is None else servers["workers"]
+    with Overall(plan) as display, Pool(*share_out(plan, jobs, threads, workers)) as pool:
+        results = carry_out(plan, pool, data_dir, display, servers)
     if plan.to_do:
         minutes = (time.monotonic() - began) / 60
         click.echo(f"computed {display.epochs} epochs in {minutes:.1f} minutes", err=True)

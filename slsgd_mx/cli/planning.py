@@ -18,13 +18,18 @@ from ..threads import thread_count
 MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
 
 
-def share_out(plan: Plan, jobs: Optional[int], threads: Optional[int]) -> Tuple[int, int]:
+def share_out(
+    plan: Plan, jobs: Optional[int], threads: Optional[int], workers: Optional[int] = None
+) -> Tuple[int, int]:
     """Processes, and threads for each; threads do not depend on what is left, for bits do on them.
 
-    Narrow networks, those of ``smoke``, get one thread: more are no faster.
+    Narrow networks, those of ``smoke``, get one thread: more are no faster.  With a parameter
+    server of so many workers one run at a time is computed, and they share the threads.
     """
     total = thread_count()
     processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))
+    if workers is not None:
+        processes, total = jobs or 1, max(1, total // workers)
     narrow = any(step.config.task.data == "synthetic" for step in plan.steps)
     return (
         max(1, min(processes, len(plan.to_do))),
@@ -45,6 +50,7 @@ def show_plan(
     wanted: Mapping[str, Sequence[RunConfig]],
     jobs: Optional[int],
     threads: Optional[int],
+    workers: Optional[int] = None,
 ) -> None:
     """Print the runs, what they share, the epochs left and the forecast."""
     users: Dict[RunConfig, List[str]] = {}
@@ -62,7 +68,7 @@ def show_plan(
         f"{plan.epochs_unshared})"
     )
     if plan.to_do:
-        _show_forecast(plan, *share_out(plan, jobs, threads))
+        _show_forecast(plan, *share_out(plan, jobs, threads, workers), workers or 1)
 
 
 def _state(step: Step) -> str:
@@ -79,14 +85,14 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     return f"({', '.join(users[step.config])}{after})"
 
 
-def _show_forecast(plan: Plan, processes: int, threads: int) -> None:
+def _show_forecast(plan: Plan, processes: int, threads: int, workers: int) -> None:
     from ..forecast import calibrate, forecast
 
     click.echo("calibrating ...", err=True)
-    with Pool(processes, threads) as pool:
-        expected = forecast(plan, calibrate(plan, pool), processes)
+    with Pool(processes * workers, threads) as pool:
+        expected = forecast(plan, calibrate(plan, pool), processes, workers)
     click.echo(
-        f"forecast for {processes} process(es) of {threads} thread(s): "
+        f"forecast for {processes * workers} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
         f"{expected.disk_bytes / 1e9:.2f} GB of disk"
     )

@@ -15,7 +15,8 @@ from ..config import RunConfig
 from ..curves import average, draw_runs, write_curves
 from ..errors import DivergedError, RunError
 from ..store import Row, read_metrics
-from ..trainer import Progress, RunResult, train
+from ..trainer import Progress, RunResult
+from .engines import current_engine
 
 
 def run_repeats(
@@ -40,7 +41,7 @@ def run_one(config: RunConfig, folder: Path, data_dir: Optional[Path]) -> RunRes
     """One run with its progress bar; a run that diverges is a result too."""
     with ProgressBar(config, folder) as bar:
         try:
-            result = train(config, folder, data_dir, listener=bar)
+            result = current_engine().train(config, folder, data_dir, listener=bar)
         except DivergedError as error:
             return RunResult(folder, read_metrics(folder), diverged=str(error))
     if result.resumed_from == config.epochs:

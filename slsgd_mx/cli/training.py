@@ -103,9 +103,13 @@ def run_training(
 ) -> None:
     """Build the configuration, say what is odd about it, train, show the result."""
     from ..presets import preset as make_config
-    from ..threads import set_threads, suitable_threads
+    from ..threads import set_threads
+    from .engines import current_engine
 
-    set_threads(threads or suitable_threads(preset))
+    engine = current_engine()
+    set_threads(threads or engine.threads(preset))
+    if engine.single and repeats > 1:
+        raise click.UsageError("--repeats needs one job a seed here: give each job its own --seed")
     asked = given(**changes)
     config = make_config(task, preset, **asked)
     warnings = config.warnings()

@@ -1,0 +1,89 @@
+"""One role of a distributed run, for whatever places processes on machines."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Optional, Tuple
+
+import click
+
+from .engines import DEADLINE, PATIENCE, Engine, run_command
+from .options import with_options
+
+
+@click.group()
+def dist() -> None:
+    """Start one role of a distributed run, on this machine of several.
+
+    Where the others are is told by MXNet's usual variables: DMLC_NUM_WORKER, DMLC_NUM_SERVER,
+    DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT (of the scheduler), and DMLC_INTERFACE or DMLC_NODE_HOST
+    where a machine has several addresses. Start one scheduler, and servers and workers as many as
+    you said, in any order.
+
+    A role that loses the others exits with 75: start all of them again, and the run goes on from
+    its last checkpoint. docs/cluster.md has files for SLURM and Kubernetes, and a loop for ssh. On
+    one machine, slsgd-mx launch does all this.
+    """
+
+
+def _play(role: Callable, *arguments: object) -> None:
+    """Play a role; one that has lost the others cannot wait for MXNet's own end."""
+    from ..dist.node import Cluster
+    from ..errors import LostError
+
+    try:
+        return role(Cluster.from_environment(dict(os.environ)), *arguments)
+    except LostError as error:
+        click.echo(f"slsgd-mx: {error}; start all roles again to go on", err=True)
+        os._exit(error.exit_code)
+
+
+@dist.command()
+@with_options([PATIENCE])
+def scheduler(patience: float) -> None:
+    """Bring servers and workers together, and watch that they stay."""
+    from ..dist.roles import run_scheduler
+
+    _play(run_scheduler, patience)
+
+
+@dist.command()
+@with_options([PATIENCE])
+def server(patience: float) -> None:
+    """Hold a part of the model and aggregate what is pushed to it."""
+    from ..dist.roles import run_server
+
+    _play(run_server, patience)
+
+
+@dist.command(context_settings={"allow_interspersed_args": False})
+@with_options([DEADLINE, PATIENCE])
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
+@click.pass_context
+def worker(
+    ctx: click.Context, command: Tuple[str, ...], deadline: Optional[float], patience: float
+) -> None:
+    """Train a share of every epoch; worker 0 also keeps the run folder and evaluates.
+
+    \b
+    slsgd-mx dist worker -- cifar --balanced --alpha 0.8 --b 2 --threads 4
+
+    The command is the same for all workers, threads included. Which of them is worker 0 is up to
+    the scheduler, so the run folder (--out) has to be on a disk that all of them see.
+    """
+    from ..threads import suitable_threads
+
+    def train(config, folder, data_dir, listener=None):
+        from ..dist.roles import run_worker
+
+        result = _play(
+            lambda cluster: run_worker(
+                config, folder, data_dir, cluster, patience, deadline, listener
+            )
+        )
+        if result is None:
+            click.echo("done; worker 0 has the results", err=True)
+            ctx.exit(0)
+        return result
+
+    run_command(ctx, command, Engine(train, suitable_threads, single=True))

@@ -1,0 +1,62 @@
+"""A training command in several processes on this machine."""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+import click
+
+from .engines import (
+    DEADLINE,
+    PARAMETER_SERVER,
+    PATIENCE,
+    Engine,
+    make_options,
+    run_command,
+    share_threads,
+)
+from .options import with_options
+
+RESTARTS = click.option(
+    "--restarts",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Restarts in a row, without getting any further, after which it fails.",
+)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@with_options(PARAMETER_SERVER, [DEADLINE, PATIENCE, RESTARTS])
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
+@click.pass_context
+def launch(
+    ctx: click.Context,
+    command: Tuple[str, ...],
+    workers: Optional[int],
+    servers: Optional[int],
+    deadline: Optional[float],
+    patience: float,
+    restarts: int,
+) -> None:
+    """Run a training command on MXNet's parameter server: a scheduler, servers that aggregate,
+    workers that train, all on this machine and looked after.
+
+    \b
+    slsgd-mx launch --workers 2 --servers 1 -- cifar --balanced --alpha 0.8 --b 2
+    slsgd-mx launch --workers 3 --servers 2 -- lstm --preset smoke --q 2 --b 2
+
+    The results are those of the command alone with as many --threads as each worker has, to the
+    bit. If a process dies or hangs, all are restarted from the last checkpoint. The run folder has
+    a log of each in logs/. For several machines see slsgd-mx dist and docs/cluster.md.
+    """
+    options = make_options(
+        workers, servers, patience=patience, restarts=restarts, deadline=deadline
+    )
+
+    def train(config, folder, data_dir, listener=None):
+        from ..dist.launcher import launch as run
+
+        return run(config, folder, data_dir, listener, options=options)
+
+    run_command(ctx, command, Engine(train, share_threads(options.workers)))

@@ -1,0 +1,383 @@
+"""The parameter server seen by a worker: init, pull, push, update, as in one process.
+
+In an epoch a worker pulls the model once, when it is first asked for it, and pushes one model for
+every slot it trains.  ``update`` says that it has pushed all; worker 0, the coordinator, then waits
+for the others, decides by what the servers say of the slots, and has them aggregate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from typing import Callable, Dict, Iterable, Iterator, List, Optional
+
+import numpy as np
+
+from .._mxnet import mx
+from ..aggregation import RULES
+from ..arrays import as_ndarray
+from ..errors import ConfigError, RunError
+from ..server import Server, Settings, Slots, Update, check_alpha
+from ..shard import all_finite
+from ..stopwatch import Costs, Stopwatch
+from .node import Node, say
+from .protocol import (
+    ENDED,
+    FINITE,
+    HEADER,
+    HELLO,
+    MODEL,
+    NOT_FINITE,
+    RUNNING,
+    STATUS,
+    WAITING,
+    Begin,
+    Commit,
+    Configure,
+    End,
+    Report,
+    Status,
+    key_on,
+    status_size,
+    stretches,
+    to_json,
+)
+
+SHORTEST, LONGEST = 0.0005, 0.02  # seconds between two looks at a server
+
+
+class Overtaken(Exception):
+    """The others have gone on to another epoch, or have ended, without this worker."""
+
+
+class DistributedServer(Server):
+    """A ``Server`` on other machines, as each of its workers sees it.
+
+    Parameters
+    ----------
+    node : Node
+        This worker.
+    settings : Settings
+    fingerprint : int
+        Of what is computed; workers that compute something else are refused.
+    share : callable
+        Slots this worker trains in epoch t.
+    deadline : float, optional
+        Seconds after which a device that has not answered is left out of an epoch.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        settings: Settings,
+        fingerprint: int,
+        share: Callable[[int], Iterable[int]],
+        deadline: Optional[float] = None,
+    ) -> None:
+        check_rule(settings.rule, node.cluster.servers)
+        self.node, self.settings, self.fingerprint = node, settings, fingerprint
+        self.deadline, self._share = deadline, share
+        self.epoch = 0  # committed last
+        self._slots = Slots(settings)
+        self._initial: List[np.ndarray] = []
+        self._watch = Stopwatch()
+        self._sent = 0  # bytes, since the last report
+        self._began: Optional[float] = None  # the epoch under way, for its deadline
+        self._started = False
+
+    @property
+    def coordinates(self) -> bool:
+        return self.node.rank == 0
+
+    def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
+        self._slots.add(key, value, averaged)
+        self._initial.append(np.array(value.asnumpy(), np.float32).reshape(-1))
+
+    def start(self, epoch: int) -> None:
+        """Give the servers their parts of the model; a follower takes the epoch from them."""
+        self._slots.closed, self.epoch = True, epoch
+        self._flat, self._initial = np.concatenate(self._initial), []
+        if self.coordinates:
+            self.node.command(to_json(self._setup()))
+        self._show_status(Status())
+        if not self.coordinates and self._look()[0].phase == ENDED:
+            raise Overtaken
+        self._fill(self._flat, slot=HELLO)
+        self.node.call("init", lambda: self.node.kv.init(self._keys(MODEL), self._buffers), None)
+        if self.coordinates:
+            hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
+            self._push(self._keys(STATUS), [hello] * self._servers)
+            self._push(self._keys(MODEL), self._buffers)
+        limit = self.node.patience if self.coordinates else None
+        statuses = self._wait_until(lambda seen: seen[0].phase != WAITING, limit)
+        self._check_started(statuses)
+        self.epoch, self._model_of, self._started = statuses[0].epoch, -1, True
+
+    def end(self) -> None:
+        """Tell the others, who may be waiting to begin, that there is nothing more to do."""
+        if self._started:
+            self.node.command(to_json(End()))
+        else:
+            self._show_status(Status(phase=ENDED))
+
+    def await_end(self) -> None:
+        """Wait until the coordinator has nothing more to do."""
+        self._wait_until(lambda seen: seen[0].phase == ENDED)
+
+    def await_epoch(self) -> Optional[int]:
+        """The epoch that is under way; None once there are no more."""
+        status = self._look()[0]
+        self.epoch = status.epoch
+        self._slots.clear()
+        return None if status.phase == ENDED else status.epoch + 1
+
+    # ---- Algorithm 1
+
+    def begin(self, t: int) -> Iterator[int]:
+        """The slots this worker trains, as long as the deadline has not passed."""
+        self._watch.reset()
+        if self.coordinates and self.deadline is not None:
+            self._began = time.monotonic()
+            self.node.command(to_json(Begin(t)))
+        for slot in self._share(t):
+            if self._is_too_late():
+                return
+            yield slot
+
+    def pull(self, key: str, out: mx.nd.NDArray) -> None:
+        self._slots.check_key(key)
+        self._watch.switch("transfer")
+        self._ensure_model()
+        self._parts[key].copyto(out)
+        self._watch.switch("training")
+
+    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
+        """Hand in a parameter; with the last one of a slot its model goes out."""
+        self._watch.switch("transfer")
+        self._slots.check_push(key, value.shape, slot)
+        value.copyto(self._outgoing_parts[key])
+        if self._slots.note(key, slot):
+            mx.nd.waitall()
+            self._fill(self._outgoing, slot)
+            self._push(self._keys(MODEL), self._buffers)
+        self._watch.switch("training")
+
+    def update(self, alpha: float) -> Update:
+        check_alpha(alpha)
+        self._watch.switch("")
+        update = self._commit(alpha) if self.coordinates else self._follow()
+        self.epoch += 1
+        self._slots.clear()
+        self._began = None
+        return update
+
+    def values(self) -> Dict[str, np.ndarray]:
+        self._ensure_model()
+        layout = self._slots.layout
+        return {key: layout.view(self._flat, key).copy() for key in layout.places}
+
+    def is_finite(self) -> bool:
+        self._ensure_model()
+        return all_finite(self._flat)
+
+    # ---- an epoch's end
+
+    def _commit(self, alpha: float) -> Update:
+        """Wait for everybody, then have what came aggregated."""
+        others = self.node.cluster.workers - 1
+        statuses = self._wait_until(lambda seen: seen[0].done == others, self._time_left(), late=True)
+        states = np.array([status.states for status in statuses])  # (servers, k)
+        came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
+        finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
+        update = self.settings.judge(finite)
+        commit = Commit(self.epoch + 1, alpha, update.accepted, update.refused, update.applied)
+        self.node.command(to_json(commit))
+        after = self._look()
+        if any(status.epoch != self.epoch + 1 for status in after):
+            raise RunError("a server did not commit the epoch: its log says why")
+        seconds, sent = self._watch.take(), self._take_sent()
+        return dataclasses.replace(
+            update,
+            costs=Costs(
+                seconds.get("training", 0.0) + statuses[0].training,
+                seconds.get("transfer", 0.0) + statuses[0].transfer,
+                max(status.aggregation for status in after),
+                sent + int(statuses[0].sent),
+            ),
+        )
+
+    def _follow(self) -> Update:
+        """Say that everything is pushed, and wait for the commit."""
+        seconds, sent = self._watch.take(), self._take_sent()
+        costs = (seconds.get("training", 0.0), seconds.get("transfer", 0.0), float(sent))
+        report = Report(self.node.rank, self.epoch + 1, *costs)
+        self._push([key_on(0, self._servers, STATUS)], [as_ndarray(report.to_array(self._k))])
+        epoch = self.epoch + 1
+        statuses = self._wait_until(
+            lambda seen: seen[0].phase == ENDED or all(s.epoch >= epoch for s in seen)
+        )
+        if statuses[0].phase == ENDED or statuses[0].epoch != epoch:
+            raise Overtaken
+        outcomes = {int(s): o == FINITE for s, o in enumerate(statuses[0].outcomes) if o}
+        accepted = tuple(slot for slot, fine in outcomes.items() if fine)
+        refused = tuple(slot for slot, fine in outcomes.items() if not fine)
+        missing = tuple(slot for slot in range(self._k) if slot not in outcomes)
+        return Update(accepted, refused, missing, bool(statuses[0].applied))
+
+    def _is_too_late(self) -> bool:
+        """Whether the deadline has passed; a follower hears from the servers that it has."""
+        if self.deadline is not None and not self.coordinates:
+            status = self._look()[0]
+            if status.phase == ENDED or status.epoch != self.epoch:
+                raise Overtaken
+        return self._time_left() == 0.0
+
+    def _time_left(self) -> Optional[float]:
+        if self.deadline is None or self._began is None:
+            return None
+        return max(0.0, self._began + self.deadline - time.monotonic())
+
+    # ---- messages
+
+    def _setup(self) -> Configure:
+        layout, cluster = self._slots.layout, self.node.cluster
+        return Configure(
+            self.settings,
+            cluster.workers,
+            cluster.servers,
+            layout.size,
+            layout.plain,
+            self.epoch,
+            self.fingerprint,
+            self.deadline,
+        )
+
+    def _show_status(self, status: Status) -> None:
+        """The first status there is; all workers have to be here."""
+        status.states, status.outcomes = np.zeros(self._k), np.zeros(self._k)
+        array = as_ndarray(status.to_array())
+        keys = self._keys(STATUS)
+        self.node.call("init", lambda: self.node.kv.init(keys, [array] * len(keys)), None)
+
+    def _check_started(self, statuses: List[Status]) -> None:
+        if any(status.phase != RUNNING for status in statuses):
+            if self.coordinates:
+                raise RunError("a server did not take its part of the model: its log says why")
+            raise Overtaken
+        if statuses[0].fingerprint != self.fingerprint:
+            raise ConfigError(
+                "this worker is not about to compute what worker 0 does: configuration, data, "
+                "threads and versions of all workers have to be equal (the logs name them)"
+            )
+
+    def _ensure_model(self) -> None:
+        """Pull the model after ``epoch``, once."""
+        if self._model_of == self.epoch:
+            return
+        mx.nd.waitall()  # the last copy out of the flat model
+        keys, buffers = self._keys(MODEL), self._buffers
+        self.node.kv.pull(keys, buffers)
+        self.node.call("a pull", mx.nd.waitall)
+        self._sent += sum(memory.nbytes for memory in self._memory)
+        for memory, (start, stop) in zip(self._memory, self._stretches):
+            if memory[0] != self.epoch:
+                raise Overtaken
+            self._flat[start:stop] = memory[HEADER:]
+        self._model_of = self.epoch
+
+    def _fill(self, flat: np.ndarray, slot: int) -> None:
+        """Put a flat model, or what of it goes to each server, behind a header."""
+        epoch = self.epoch if slot == HELLO else self.epoch + 1
+        for memory, (start, stop) in zip(self._memory, self._stretches):
+            memory[:HEADER] = epoch, slot
+            memory[HEADER:] = flat[start:stop]
+
+    def _push(self, keys: List[int], arrays: List[mx.nd.NDArray]) -> None:
+        """Push, and wait until the servers have it: the memory may be used again."""
+        self.node.kv.push(keys, arrays)
+        self.node.call("a push", mx.nd.waitall)
+        self._sent += sum(4 * array.size for array in arrays)
+
+    def _look(self) -> List[Status]:
+        """How far every server is."""
+        arrays = [mx.nd.zeros(status_size(self._k)) for _ in range(self._servers)]
+        self.node.kv.pull(self._keys(STATUS), arrays)
+        self.node.call("a look", mx.nd.waitall)
+        self._sent += sum(4 * array.size for array in arrays)
+        return [Status.from_array(array.asnumpy()) for array in arrays]
+
+    def _wait_until(
+        self,
+        condition: Callable[[List[Status]], bool],
+        limit: Optional[float] = None,
+        late: bool = False,
+    ) -> List[Status]:
+        """Look until a condition holds, or for so long; ``late`` is no reason to complain."""
+        pause, began = SHORTEST, time.monotonic()
+        while True:
+            statuses = self._look()
+            spent = time.monotonic() - began
+            if condition(statuses):
+                return statuses
+            if limit is not None and spent >= limit:
+                if late:
+                    say(f"epoch {self.epoch + 1}: not everybody has answered by the deadline")
+                return statuses
+            time.sleep(pause if limit is None else min(pause, max(0.0, limit - spent)))
+            pause = min(LONGEST, 1.3 * pause)
+
+    def _take_sent(self) -> int:
+        sent, self._sent = self._sent, 0
+        return sent
+
+    # ---- memory
+
+    @property
+    def _k(self) -> int:
+        return self.settings.k
+
+    @property
+    def _servers(self) -> int:
+        return self.node.cluster.servers
+
+    def _keys(self, kind: int) -> List[int]:
+        return [key_on(server, self._servers, kind) for server in range(self._servers)]
+
+    @functools.cached_property
+    def _stretches(self) -> list:
+        return stretches(self._slots.layout.size, self._servers)
+
+    @functools.cached_property
+    def _memory(self) -> List[np.ndarray]:
+        """What goes to and comes from each server: header and values."""
+        return [np.zeros(HEADER + stop - start, np.float32) for start, stop in self._stretches]
+
+    @functools.cached_property
+    def _buffers(self) -> List[mx.nd.NDArray]:
+        return [as_ndarray(memory) for memory in self._memory]
+
+    @functools.cached_property
+    def _outgoing(self) -> np.ndarray:
+        return np.zeros(self._slots.layout.size, np.float32)
+
+    @functools.cached_property
+    def _outgoing_parts(self) -> Dict[str, mx.nd.NDArray]:
+        return self._look_into(self._outgoing)
+
+    @functools.cached_property
+    def _parts(self) -> Dict[str, mx.nd.NDArray]:
+        return self._look_into(self._flat)
+
+    def _look_into(self, flat: np.ndarray) -> Dict[str, mx.nd.NDArray]:
+        layout = self._slots.layout
+        return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}
+
+
+def check_rule(rule: str, servers: int) -> None:
+    """Raise a ConfigError if a rule cannot work on parts of a model."""
+    if servers > 1 and rule in RULES and not RULES[rule].coordinate_wise:
+        raise ConfigError(
+            f"rule {rule!r} compares whole models, and each of servers={servers} holds a part of "
+            "them: needs servers = 1"
+        )

@@ -1,0 +1,198 @@
+"""One node of MXNet's parameter server: joining it, leaving it, and not waiting for the dead.
+
+MXNet waits for ever for a node that is gone.  Two things end that: every wait of ours has a limit,
+and ps-lite's heartbeats tell the scheduler of lost nodes, and the nodes of a lost scheduler.
+Whoever notices leaves with exit code 75 (LostError), and so, one after the other, do all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional
+
+from ..errors import ConfigError, LostError
+
+ROLES = ("scheduler", "server", "worker")
+SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the scheduler is, and how many others there are."""
+
+    workers: int
+    servers: int
+    host: str
+    port: int
+
+    @classmethod
+    def from_environment(cls, variables: Dict[str, str]) -> Cluster:
+        """
+        >>> Cluster.from_environment({"DMLC_NUM_WORKER": "0"})
+        Traceback (most recent call last):
+            ...
+        slsgd_mx.errors.ConfigError: DMLC_NUM_WORKER='0' must be a whole number from 1 on
+        """
+
+        def whole(name: str, most: Optional[int] = None) -> int:
+            text = variables.get(name)
+            if text is None:
+                raise ConfigError(f"{name} is not set: see docs/cluster.md for all that is needed")
+            if not text.isdigit() or not 1 <= int(text) <= (most or int(text)):
+                legal = f"from 1 to {most}" if most else "from 1 on"
+                raise ConfigError(f"{name}={text!r} must be a whole number {legal}")
+            return int(text)
+
+        workers, servers = whole("DMLC_NUM_WORKER"), whole("DMLC_NUM_SERVER")
+        host = variables.get("DMLC_PS_ROOT_URI", "")
+        if not host:
+            raise ConfigError("DMLC_PS_ROOT_URI is not set: it is the address of the scheduler")
+        return cls(workers, servers, host, whole("DMLC_PS_ROOT_PORT", 65535))
+
+    def variables(self, role: str) -> Dict[str, str]:
+        """The environment of one of its nodes."""
+        return {
+            "DMLC_ROLE": role,
+            "DMLC_NUM_WORKER": str(self.workers),
+            "DMLC_NUM_SERVER": str(self.servers),
+            "DMLC_PS_ROOT_URI": self.host,
+            "DMLC_PS_ROOT_PORT": str(self.port),
+        }
+
+
+def say(text: str) -> None:
+    """A line for the log, with the time."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+class Node:
+    """This process as a node; on leaving the ``with`` block it takes its leave of the others.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    role : one of ROLES
+    patience : float
+        Seconds without an answer or a heartbeat after which another node counts as lost.
+    """
+
+    def __init__(self, cluster: Cluster, role: str, patience: float) -> None:
+        if patience < 2:
+            raise ConfigError(f"patience={patience:g} is out of range: needs patience >= 2 seconds")
+        self.cluster, self.role, self.patience = cluster, role, patience
+        self.lost = ""  # whom, once somebody is
+        self._left = False
+
+    def __enter__(self) -> Node:
+        from .._mxnet import mx  # before DMLC_ROLE is set: see there
+
+        if not mx.runtime.Features().is_enabled("DIST_KVSTORE"):
+            raise ConfigError(
+                "this build of MXNet has no parameter server (DIST_KVSTORE): the engine needs the "
+                "Linux wheels of MXNet 1.9.1"
+            )
+        os.environ.update(self.cluster.variables(self.role))
+        os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
+        os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # we cut the model ourselves
+        say(f"{self.role}: waiting for {self._others()}")
+        self.kv = self.call("join", lambda: mx.kv.create("dist_async"), patience=None)
+        self._check_call, self._lib = mx.base.check_call, mx.base._LIB
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: Optional[type], *exc: object) -> None:
+        """Take leave of the others, or after a failure just go: they notice."""
+        self._left = True
+        handle, self.kv.handle = self.kv.handle, type(self.kv.handle)()
+        if self.role == "worker" and not self.lost:
+            limit = self.patience if kind is None else min(5.0, self.patience)
+            try:
+                self.call("leave", lambda: self._check_call(self._lib.MXKVStoreFree(handle)), limit)
+            except LostError:
+                say("left without the others, who still had something to do")
+
+    @property
+    def rank(self) -> int:
+        return self.kv.rank
+
+    def call(self, what: str, action: Callable[[], Any], patience: Optional[float] = -1) -> Any:
+        """Do what may never return, in a thread that can be given up; None waits for ever.
+
+        The main thread stays open to signals meanwhile.
+        """
+        limit = self.patience if patience == -1 else patience
+        done, result = threading.Event(), []  # type: ignore[var-annotated]
+
+        def work() -> None:
+            try:
+                result.append((action(), None))
+            except BaseException as error:
+                result.append((None, error))
+            done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        if not done.wait(limit):
+            raise LostError(f"no answer to {what} within {limit:g} seconds")
+        value, error = result[0]
+        if error is not None:
+            raise error
+        return value
+
+    def command(self, body: str) -> None:
+        """Have every server carry out a command."""
+        self.call("a command", lambda: self.kv._send_command_to_servers(0, body))
+
+    def serve(self, control: Callable[[bytes], None], update: Callable) -> None:
+        """Be a server, or the scheduler, until the workers are done.
+
+        ``update(key, pushed, stored)`` gets NDArrays, ``control(body)`` the text of a command.
+        """
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+        ready: List[bool] = []
+
+        def on_command(head: int, body: bytes, _: object) -> None:
+            if not ready:  # MXNet takes it no earlier, and it has to be there for the first push
+                self.kv._set_updater(update)
+                ready.append(True)
+            control(body or b"")
+
+        callback = prototype(on_command)
+        self._check_call(self._lib.MXKVStoreRunServer(self.kv.handle, callback, None))
+        self._left = True
+
+    def _others(self) -> str:
+        return (
+            f"{self.cluster.workers} worker(s) and {self.cluster.servers} server(s), scheduler at "
+            f"{self.cluster.host}:{self.cluster.port}"
+        )
+
+    def _watch(self) -> None:
+        """Look for lost nodes: the scheduler sees everybody, the others see the scheduler."""
+        group, number = EVERYBODY if self.role == "scheduler" else SCHEDULER, ctypes.c_int()
+        limit, alarms = int(self.patience), 0
+        while not self._left:
+            time.sleep(0.25)
+            handle = self.kv.handle
+            if self._left or not handle:
+                return
+            self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
+            alarms = alarms + 1 if number.value else 0
+            if alarms == 3:  # ps-lite gives a false one while it starts
+                who = "the scheduler" if self.role != "scheduler" else f"{number.value} node(s)"
+                self.lost = f"no heartbeat of {who} for {limit} seconds"
+                say(self.lost)
+                self._give_up()
+                return
+
+    def _give_up(self) -> None:
+        """A worker may have something to save; the others' main thread is MXNet's."""
+        if self.role == "worker":
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(max(10.0, self.patience))
+        os._exit(LostError.exit_code)

@@ -1,0 +1,137 @@
+"""What each node does, whoever started it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+import numpy as np
+
+from ..config import RunConfig
+from ..errors import LostError
+from ..manifest import describe
+from .node import Cluster, Node, say
+
+TOLD = ("threads", "mxnet", "numpy", "slsgd_mx", "data_sha256")  # what has to be equal everywhere
+
+
+def run_scheduler(cluster: Cluster, patience: float) -> None:
+    """Bring the nodes together, and watch that they stay."""
+    with Node(cluster, "scheduler", patience) as node:
+        node.serve(lambda body: None, lambda key, pushed, stored: None)
+
+
+def run_server(cluster: Cluster, patience: float) -> None:
+    """Hold a part of the model until the workers are done."""
+    from ..arrays import as_numpy
+    from .aggregator import Aggregator
+
+    aggregator = Aggregator(say)
+
+    def update(key: int, pushed: Any, stored: Any) -> None:
+        aggregator.push(int(key), as_numpy(pushed), _writeable(as_numpy(stored)))
+
+    with Node(cluster, "server", patience) as node:
+        node.serve(aggregator.command, update)
+
+
+def _writeable(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = True
+    return array
+
+
+def run_worker(
+    config: RunConfig,
+    out: Path,
+    data_dir: Optional[Path],
+    cluster: Cluster,
+    patience: float,
+    deadline: Optional[float] = None,
+    listener: Optional[Callable] = None,
+    prefix: Optional[Path] = None,
+):
+    """Train this worker's share; return the run's result if this is worker 0, else None."""
+    from ..server import Settings
+    from ..tasks import build_task
+    from .client import DistributedServer, check_rule
+    from .shares import share_slots
+
+    check_rule(config.rule, cluster.servers)
+    task = build_task(config, data_dir)
+    with Node(cluster, "worker", patience) as node:
+        server = DistributedServer(
+            node,
+            Settings(config.k, config.b, config.rule, config.nonfinite),
+            fingerprint(config, task),
+            lambda t: share_slots(t, config, task, cluster.workers)[node.rank],
+            deadline,
+        )
+        say(f"worker {node.rank} of {cluster.workers}")
+        try:
+            if server.coordinates:
+                return _coordinate(config, task, server, out, listener, prefix)
+            return _follow(config, task, server)
+        except KeyboardInterrupt:
+            if node.lost:
+                raise LostError(node.lost) from None
+            raise
+
+
+def fingerprint(config: RunConfig, task: Any) -> int:
+    """48 bits of all that decides on the bits of the model, and a line of it for the log."""
+    session = describe(0, task.data_digest)
+    told = {"configuration": config.identity, **{name: session[name] for name in TOLD}}
+    say(f"computes {json.dumps(told)}")
+    return int(hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12], 16)
+
+
+def _coordinate(config, task, server, out: Path, listener: Optional[Callable], prefix):
+    """Hold the run folder, decide on every epoch, evaluate; at the end let the others go."""
+    from ..store import RunStore
+    from ..trainer import RunResult, run
+
+    store = RunStore(Path(out), config)
+    engine: Dict[str, Any] = {
+        "engine": "ps",
+        "workers": server.node.cluster.workers,
+        "servers": server.node.cluster.servers,
+    }
+    try:
+        if store.finished():
+            return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+        with store:
+            if prefix is not None:
+                store.adopt(Path(prefix))
+            return run(config, task, server, store, listener, engine=engine)
+    except LostError as error:
+        server.node.lost = server.node.lost or str(error)
+        raise
+    finally:
+        if not server.node.lost:
+            server.end()
+
+
+def _follow(config: RunConfig, task: Any, server: Any) -> None:
+    """Train one's share of every epoch until there are no more."""
+    from ..algorithm import run_epoch
+    from .client import Overtaken
+
+    for key, value in task.values.items():
+        server.init(key, value, averaged=task.averaged[key])
+    try:
+        server.start(0)
+    except Overtaken:
+        return
+    while True:
+        t = server.await_epoch()
+        if t is None:
+            return
+        if t > config.epochs:  # worker 0 evaluates
+            server.await_end()
+            return
+        try:
+            run_epoch(t, config, task, server, server.begin(t))
+        except Overtaken:
+            say(f"epoch {t} went on without this worker")
