@@ -54,14 +54,18 @@ class Commands(click.Group):
         interrupts.install()
         try:
             return super().invoke(ctx)
-        except SlsgdError as error:
-            raise Failure(str(error), error.exit_code) from error
-        except (ImportError, OSError) as error:  # no MXNet, or nowhere to print to
-            raise Failure(str(error), 1) from error
-        except KeyboardInterrupt as stop:
-            again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
-            code = 143 if stop.args == (signal.SIGTERM,) else 130
-            raise Failure(f"interrupted; this resumes where it stopped:\n  {again}", code) from stop
+        except (SlsgdError, ImportError, OSError, KeyboardInterrupt) as error:
+            raise failure(error) from error
+
+
+def failure(error: BaseException) -> Failure:
+    """What the user is told of an error."""
+    if isinstance(error, KeyboardInterrupt):
+        again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
+        code = 143 if error.args == (signal.SIGTERM,) else 130
+        return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
+    # else, without an exit code of its own: no MXNet, or nowhere to print to
+    return Failure(str(error), getattr(error, "exit_code", 1))
 
 
 @click.group(

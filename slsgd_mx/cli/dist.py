@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Callable, Optional, Tuple
 
 import click
@@ -27,15 +28,21 @@ def dist() -> None:
 
 
 def _play(role: Callable, *arguments: object) -> None:
-    """Play a role; one that has lost the others cannot wait for MXNet's own end."""
+    """Play a role; after a failure others may be gone, and MXNet's own end would not be one."""
     from ..dist.node import Cluster
-    from ..errors import LostError
+    from ..errors import DivergedError, SlsgdError
+    from . import failure
 
+    cluster = Cluster.from_environment(dict(os.environ))
     try:
-        return role(Cluster.from_environment(dict(os.environ)), *arguments)
-    except LostError as error:
-        click.echo(f"slsgd-mx: {error}; start all roles again to go on", err=True)
-        os._exit(error.exit_code)
+        return role(cluster, *arguments)
+    except DivergedError:  # a result, from which everybody takes leave
+        raise
+    except (SlsgdError, KeyboardInterrupt) as error:
+        told = failure(error)
+        told.show()
+        sys.stderr.flush()
+        os._exit(told.exit_code)
 
 
 @dist.command()

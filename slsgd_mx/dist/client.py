@@ -110,7 +110,7 @@ class DistributedServer(Server):
             self._push(self._keys(STATUS), [hello] * self._servers)
             self._push(self._keys(MODEL), self._buffers)
         limit = self.node.patience if self.coordinates else None
-        statuses = self._wait_until(lambda seen: seen[0].phase != WAITING, limit)
+        statuses = self._wait_until(lambda seen: all(s.phase != WAITING for s in seen), limit)
         self._check_started(statuses)
         self.epoch, self._model_of, self._started = statuses[0].epoch, -1, True
 

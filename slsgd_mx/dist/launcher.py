@@ -141,7 +141,8 @@ class _Roles:
 
     def __enter__(self) -> _Roles:
         options = self.options
-        cluster = Cluster(options.workers, options.servers, "127.0.0.1", find_port())
+        self.port = find_port()
+        cluster = Cluster(options.workers, options.servers, "127.0.0.1", self.port)
         names = ["scheduler"]
         names += [f"server-{number}" for number in range(options.servers)]
         names += [f"worker-{number}" for number in range(options.workers)]

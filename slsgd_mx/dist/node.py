@@ -16,8 +16,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
-from ..errors import ConfigError, LostError
+from ..errors import ConfigError, LostError, SlsgdError
 
+JOINING = 900.0  # seconds until everybody has to be there
 ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
@@ -101,16 +102,17 @@ class Node:
         os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
         os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # we cut the model ourselves
         say(f"{self.role}: waiting for {self._others()}")
-        self.kv = self.call("join", lambda: mx.kv.create("dist_async"), patience=None)
+        self.kv = self.call("join", lambda: mx.kv.create("dist_async"), JOINING)
         self._check_call, self._lib = mx.base.check_call, mx.base._LIB
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __exit__(self, kind: Optional[type], *exc: object) -> None:
-        """Take leave of the others, or after a failure just go: they notice."""
+        """Take leave of the others; who is told to stop, or has lost them, just goes."""
         self._left = True
         handle, self.kv.handle = self.kv.handle, type(self.kv.handle)()
-        if self.role == "worker" and not self.lost:
+        politely = kind is None or issubclass(kind, SlsgdError) and kind is not LostError
+        if self.role == "worker" and politely:
             limit = self.patience if kind is None else min(5.0, self.patience)
             try:
                 self.call("leave", lambda: self._check_call(self._lib.MXKVStoreFree(handle)), limit)
@@ -175,12 +177,16 @@ class Node:
     def _watch(self) -> None:
         """Look for lost nodes: the scheduler sees everybody, the others see the scheduler."""
         group, number = EVERYBODY if self.role == "scheduler" else SCHEDULER, ctypes.c_int()
-        limit, alarms = int(self.patience), 0
+        limit, alarms, give_up, joined = int(self.patience), 0, time.monotonic() + JOINING, False
         while not self._left:
             time.sleep(0.25)
             handle = self.kv.handle
             if self._left or not handle:
                 return
+            joined = joined or self._lib.MXKVStoreGetRank(handle, ctypes.byref(number)) == 0
+            if not joined and time.monotonic() > give_up:
+                say(f"not everybody was there within {JOINING:g} seconds")
+                os._exit(LostError.exit_code)
             self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
             alarms = alarms + 1 if number.value else 0
             if alarms == 3:  # ps-lite gives a false one while it starts

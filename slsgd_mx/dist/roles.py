@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Optional
 import numpy as np
 
 from ..config import RunConfig
-from ..errors import LostError
+from ..errors import LostError, SlsgdError
 from ..manifest import describe
 from .node import Cluster, Node, say
 
@@ -75,7 +75,7 @@ def run_worker(
             return _follow(config, task, server)
         except KeyboardInterrupt:
             if node.lost:
-                raise LostError(node.lost) from None
+                raise LostError(f"{node.lost}: start all roles again to go on") from None
             raise
 
 
@@ -100,17 +100,19 @@ def _coordinate(config, task, server, out: Path, listener: Optional[Callable], p
     }
     try:
         if store.finished():
-            return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
-        with store:
-            if prefix is not None:
-                store.adopt(Path(prefix))
-            return run(config, task, server, store, listener, engine=engine)
-    except LostError as error:
-        server.node.lost = server.node.lost or str(error)
+            result = RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+        else:
+            with store:
+                if prefix is not None:
+                    store.adopt(Path(prefix))
+                result = run(config, task, server, store, listener, engine=engine)
+    except LostError:
         raise
-    finally:
-        if not server.node.lost:
-            server.end()
+    except SlsgdError:
+        server.end()
+        raise
+    server.end()
+    return result
 
 
 def _follow(config: RunConfig, task: Any, server: Any) -> None:
