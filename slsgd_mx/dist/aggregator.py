@@ -6,12 +6,13 @@ that makes no sense can do more than be ignored, with a line in the log.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Callable, Dict, Optional, Union
 
 import numpy as np
 
-from ..shard import Shard, cut
+from ..shard import Range, Shard, cut
 from .protocol import (
     ENDED,
     FINITE,
@@ -23,6 +24,7 @@ from .protocol import (
     NOT_FINITE,
     RUNNING,
     STATUS,
+    WAITING,
     Begin,
     Command,
     Commit,
@@ -93,9 +95,12 @@ class Aggregator:
     # ---- pushes
 
     def _take_model(self, server: int, pushed: np.ndarray, stored: np.ndarray) -> None:
+        start, stop = stretches(self.setup.size, self.setup.servers)[server]
+        if stored.size != HEADER + stop - start:
+            raise ProtocolError(f"{stored.size} values, not {HEADER + stop - start}")
         epoch, slot = read_header(pushed)
         if slot == HELLO:
-            self._adopt(server, stored)
+            self._adopt((start, stop), stored)
             return
         if self.shard is None:
             raise ProtocolError("there is no model yet")
@@ -111,16 +116,12 @@ class Aggregator:
         self.shard.slots[slot] = pushed[HEADER:]
         self.status.states[slot] = FINITE if self.shard.is_finite(slot) else NOT_FINITE
 
-    def _adopt(self, server: int, stored: np.ndarray) -> None:
+    def _adopt(self, stretch: Range, stored: np.ndarray) -> None:
         """The memory of the model shows itself."""
         if self.shard is not None:
             raise ProtocolError("the model is there already")
-        setup = self.setup
-        start, stop = stretches(setup.size, setup.servers)[server]
-        if stored.size != HEADER + stop - start:
-            raise ProtocolError(f"{stored.size} values, not {HEADER + stop - start}")
-        self._model = stored
-        self.shard = Shard(stored[HEADER:], setup.settings.k, cut(setup.plain, (start, stop)))
+        self._model, plain = stored, cut(self.setup.plain, stretch)
+        self.shard = Shard(stored[HEADER:], self.setup.settings.k, plain)
         self._start_if_ready()
 
     def _take_report(self, pushed: np.ndarray, stored: np.ndarray) -> None:
@@ -132,13 +133,16 @@ class Aggregator:
         report = Report.from_array(pushed)
         if report.rank == HELLO:
             return
-        if report.rank not in range(self.setup.workers) or report.epoch != self.status.epoch + 1:
+        others = range(1, self.setup.workers)  # worker 0 decides, and reports to nobody
+        if report.rank not in others or report.epoch != self.status.epoch + 1:
             raise ProtocolError(f"a report of worker {report.rank} on epoch {report.epoch}")
+        if not all(0 <= cost < math.inf for cost in report[2:]):
+            raise ProtocolError(f"a report of costs {report[2:]}")
         self._reports[int(report.rank)] = report
         self._count_reports()
 
     def _start_if_ready(self) -> None:
-        if self.shard is not None and self._board is not None:
+        if self.shard is not None and self._board is not None and self.status.phase == WAITING:
             self.status.phase = RUNNING
 
     def _count_reports(self) -> None:
@@ -170,9 +174,10 @@ class Aggregator:
     def _configure(self, setup: Configure) -> None:
         if self.setup is not None:
             raise ProtocolError("configure: that was done already")
-        self.setup, k = setup, setup.settings.k
+        k = setup.settings.k
         self.status.epoch, self.status.fingerprint = setup.epoch, setup.fingerprint
         self.status.states, self.status.outcomes = np.zeros(k), np.zeros(k)
+        self.setup = setup
 
     def _commit(self, commit: Commit) -> None:
         """Lines 14 and 15, on this server's part of the model."""
@@ -181,8 +186,9 @@ class Aggregator:
             raise ProtocolError("there is no model under way")
         if any(slot >= settings.k for slot in [*commit.accepted, *commit.refused]):
             raise ProtocolError(f"slots out of range: 0 <= slot < {settings.k}")
-        if any(status.states[slot] not in (FINITE, NOT_FINITE) for slot in commit.accepted):
-            raise ProtocolError(f"{commit.accepted} are to be aggregated, and not all have come")
+        legal = (FINITE, NOT_FINITE) if settings.nonfinite == "keep" else (FINITE,)
+        if any(status.states[slot] not in legal for slot in commit.accepted):
+            raise ProtocolError(f"{commit.accepted} are to be aggregated, and not all have come, finite")
         if commit.applied and len(commit.accepted) <= 2 * settings.b:
             raise ProtocolError(f"{len(commit.accepted)} slots are too few for b={settings.b}")
         began = self.clock()

@@ -15,7 +15,6 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional
 import numpy as np
 
 from .._mxnet import mx
-from ..aggregation import RULES
 from ..arrays import as_ndarray
 from ..errors import ConfigError, RunError
 from ..server import Server, Settings, Slots, Update, check_alpha
@@ -38,6 +37,7 @@ from .protocol import (
     End,
     Report,
     Status,
+    check_rule,
     key_on,
     status_size,
     stretches,
@@ -186,7 +186,7 @@ class DistributedServer(Server):
     def _commit(self, alpha: float) -> Update:
         """Wait for everybody, then have what came aggregated."""
         others = self.node.cluster.workers - 1
-        statuses = self._wait_until(lambda seen: seen[0].done == others, self._time_left(), late=True)
+        statuses = self._wait_until(lambda seen: seen[0].done >= others, self._time_left(), late=True)
         states = np.array([status.states for status in statuses])  # (servers, k)
         came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
         finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
@@ -373,11 +373,3 @@ class DistributedServer(Server):
         layout = self._slots.layout
         return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}
 
-
-def check_rule(rule: str, servers: int) -> None:
-    """Raise a ConfigError if a rule cannot work on parts of a model."""
-    if servers > 1 and rule in RULES and not RULES[rule].coordinate_wise:
-        raise ConfigError(
-            f"rule {rule!r} compares whole models, and each of servers={servers} holds a part of "
-            "them: needs servers = 1"
-        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import selectors
 import signal
@@ -23,12 +24,13 @@ from typing import IO, Any, Callable, Dict, List, Optional, Union
 
 from .. import errors
 from ..config import RunConfig
-from ..errors import ConfigError, DivergedError, LostError, RunError
+from ..errors import DivergedError, LostError, RunError
 from ..files import disk_errors, warn
+from ..sizes import require, require_whole
 from ..processes import Message, Reader, environment, how_it_ended, tail
 from ..store import RunStore
 from ..threads import thread_count
-from .node import Cluster
+from .node import Cluster, check_patience
 
 SAVING = 20.0  # seconds the coordinator gets to save, and the others to leave
 
@@ -44,18 +46,11 @@ class Options:
     deadline: Optional[float] = None  # seconds
 
     def __post_init__(self) -> None:
-        for name, least in dict(workers=1, servers=1, restarts=0).items():
-            value = getattr(self, name)
-            if value < least:
-                raise ConfigError(f"{name}={value} is out of range: needs {name} >= {least}")
-        if self.patience < 2:
-            raise ConfigError(
-                f"patience={self.patience:g} is out of range: needs patience >= 2 seconds"
-            )
-        if self.deadline is not None and not self.deadline > 0:
-            raise ConfigError(
-                f"deadline={self.deadline:g} is out of range: needs deadline > 0 seconds"
-            )
+        require_whole(self, workers=1, servers=1, restarts=0)
+        check_patience(self.patience)
+        if self.deadline is not None:
+            legal = 0 < self.deadline < math.inf
+            require(legal, "deadline", f"{self.deadline:g}", "deadline > 0 seconds")
 
 
 def launch(
@@ -74,7 +69,7 @@ def launch(
         If processes got lost again and again.
     """
     from ..trainer import RunResult
-    from .client import check_rule
+    from .protocol import check_rule
 
     check_rule(config.rule, options.servers)
     store = RunStore(Path(out), config)

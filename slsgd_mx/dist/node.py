@@ -8,6 +8,7 @@ Whoever notices leaves with exit code 75 (LostError), and so, one after the othe
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import ConfigError, LostError, SlsgdError
+from ..sizes import require
 
 JOINING = 900.0  # seconds until everybody has to be there
 ROLES = ("scheduler", "server", "worker")
@@ -38,16 +40,15 @@ class Cluster:
         >>> Cluster.from_environment({"DMLC_NUM_WORKER": "0"})
         Traceback (most recent call last):
             ...
-        slsgd_mx.errors.ConfigError: DMLC_NUM_WORKER='0' must be a whole number from 1 on
+        slsgd_mx.errors.ConfigError: DMLC_NUM_WORKER='0' must be a whole number from 1 to 1000000
         """
 
-        def whole(name: str, most: Optional[int] = None) -> int:
+        def whole(name: str, most: int = 10**6) -> int:
             text = variables.get(name)
             if text is None:
                 raise ConfigError(f"{name} is not set: see docs/cluster.md for all that is needed")
-            if not text.isdigit() or not 1 <= int(text) <= (most or int(text)):
-                legal = f"from 1 to {most}" if most else "from 1 on"
-                raise ConfigError(f"{name}={text!r} must be a whole number {legal}")
+            if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+                raise ConfigError(f"{name}={text!r} must be a whole number from 1 to {most}")
             return int(text)
 
         workers, servers = whole("DMLC_NUM_WORKER"), whole("DMLC_NUM_SERVER")
@@ -67,6 +68,10 @@ class Cluster:
         }
 
 
+def check_patience(patience: float) -> None:
+    require(2 <= patience < math.inf, "patience", f"{patience:g}", "patience >= 2 seconds")
+
+
 def say(text: str) -> None:
     """A line for the log, with the time."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
@@ -84,8 +89,7 @@ class Node:
     """
 
     def __init__(self, cluster: Cluster, role: str, patience: float) -> None:
-        if patience < 2:
-            raise ConfigError(f"patience={patience:g} is out of range: needs patience >= 2 seconds")
+        check_patience(patience)
         self.cluster, self.role, self.patience = cluster, role, patience
         self.lost = ""  # whom, once somebody is
         self._left = False

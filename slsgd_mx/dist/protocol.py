@@ -15,6 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from ..aggregation import RULES
 from ..errors import ConfigError
 from ..server import Settings, check_alpha
 from ..shard import Range
@@ -25,6 +26,7 @@ HELLO = -1  # slot or rank of a push that only shows a server its own memory
 SPREAD = 9973  # MXNet keeps key on server (9973 * key) % servers
 LARGEST_SHARD = 2**29 - 2 * HEADER  # ps-lite counts the bytes of a message in 31 bits
 
+MOST = 2**24  # the largest whole number up to which float32 has them all
 WAITING, RUNNING, ENDED = 0, 1, 2  # phases of a server
 NONE, FINITE, NOT_FINITE, LATE = 0, 1, 2, 3  # states of a slot
 
@@ -74,6 +76,15 @@ def stretches(size: int, servers: int) -> List[Range]:
             f"servers >= {least}, because a message holds {LARGEST_SHARD:,} at most"
         )
     return parts
+
+
+def check_rule(rule: str, servers: int) -> None:
+    """Raise a ConfigError if a rule cannot work on parts of a model."""
+    if servers > 1 and rule in RULES and not RULES[rule].coordinate_wise:
+        raise ConfigError(
+            f"rule {rule!r} compares whole models, and each of servers={servers} holds a part of "
+            "them: needs servers = 1"
+        )
 
 
 def read_header(pushed: np.ndarray) -> Tuple[int, int]:
@@ -221,7 +232,7 @@ def read_command(body: Union[str, bytes]) -> Command:
     >>> read_command(b'{"do": "begin", "epoch": -1}')
     Traceback (most recent call last):
         ...
-    slsgd_mx.dist.protocol.ProtocolError: begin: epoch=-1 is no whole number from 0 on
+    slsgd_mx.dist.protocol.ProtocolError: begin: epoch=-1 is no whole number from 0 to 16777216
     """
     try:
         values = json.loads(body)
@@ -241,9 +252,16 @@ def read_command(body: Union[str, bytes]) -> Command:
         raise ProtocolError(f"{name}: {error}") from None
 
 
-def _whole(name: str, value: object, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ProtocolError(f"{name}={value!r} is no whole number from {least} on")
+def _whole(name: str, value: object, least: int = 0, most: int = MOST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        shown = str(value) if isinstance(value, float) else repr(value)[:40]
+        raise ProtocolError(f"{name}={shown} is no whole number from {least} to {most}")
+    return value
+
+
+def _list(name: str, value: object) -> list:
+    if not isinstance(value, list):
+        raise ProtocolError(f"{name}={repr(value)[:40]} is no list")
     return value
 
 
@@ -257,9 +275,16 @@ def _check_configure(command: Configure) -> Configure:
     settings = Settings(**command.settings)  # type: ignore[arg-type]
     _whole("k", settings.k, 1)
     settings.check()
-    for name, least in dict(workers=1, servers=1, size=1, epoch=0, fingerprint=0).items():
-        _whole(name, getattr(command, name), least)
-    plain = [(_whole("start", start), _whole("stop", stop)) for start, stop in command.plain]
+    _whole("workers", command.workers, 1)
+    _whole("servers", command.servers, 1)
+    check_rule(settings.rule, command.servers)
+    _whole("epoch", command.epoch)
+    _whole("size", command.size, 1, 2**48)
+    _whole("fingerprint", command.fingerprint, 0, 2**48)
+    plain = [
+        (_whole("start", start, 0, 2**48), _whole("stop", stop, 0, 2**48))
+        for start, stop in _list("plain", command.plain)
+    ]
     if any(not start <= stop <= command.size for start, stop in plain):
         raise ProtocolError(f"plain={plain} is not within a model of {command.size} values")
     stretches(command.size, command.servers)
@@ -280,9 +305,8 @@ def _check_commit(command: Commit) -> Commit:
     check_alpha(_number("alpha", command.alpha))
     if not isinstance(command.applied, bool):
         raise ProtocolError(f"applied={command.applied!r} is neither true nor false")
-    lists = [
-        [_whole("slot", slot) for slot in slots] for slots in (command.accepted, command.refused)
-    ]
+    named = dict(accepted=command.accepted, refused=command.refused)
+    lists = [[_whole("slot", slot) for slot in _list(name, slots)] for name, slots in named.items()]
     if len(set(sum(lists, []))) < len(sum(lists, [])):
         raise ProtocolError(f"slots are named twice in {lists}")
     return command

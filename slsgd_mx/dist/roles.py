@@ -55,7 +55,8 @@ def run_worker(
     """Train this worker's share; return the run's result if this is worker 0, else None."""
     from ..server import Settings
     from ..tasks import build_task
-    from .client import DistributedServer, check_rule
+    from .client import DistributedServer
+    from .protocol import check_rule
     from .shares import share_slots
 
     check_rule(config.rule, cluster.servers)

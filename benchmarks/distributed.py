@@ -1,0 +1,107 @@
+"""Two workers of one thread on the parameter server against one process of two threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any, Dict, Iterator, List
+
+from slsgd_mx import Cifar, Lstm, RunConfig
+from slsgd_mx.threads import available_cores
+
+from .report import Line
+
+K = 10
+CNN = Cifar(data="synthetic", train_images=5_000, test_images=250, loss_images=250)
+TEXT = Lstm(data="synthetic", device_batches=8, loss_batches=8, test_batches=1)
+
+RUN = """
+import json, sys, time
+from slsgd_mx.config import RunConfig
+
+config, folder, options = RunConfig.from_json(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+
+def loopback():
+    with open("/proc/net/dev") as file:
+        line = next(line for line in file if line.strip().startswith("lo:"))
+    return int(line.split(":")[1].split()[8])
+
+if options is None:
+    from slsgd_mx.trainer import train
+else:
+    from functools import partial
+    from slsgd_mx.dist.launcher import Options, launch
+    train = partial(launch, options=Options(**options))
+seen = []
+result = train(config, folder, listener=lambda p: seen.append((p.seconds, loopback())))
+print(json.dumps({"seconds": [s for s, _ in seen[1:]], "wire": [b for _, b in seen],
+                  "row": result.rows[-1]}))
+"""
+
+
+def lines(rounds: int = 2) -> Iterator[Line]:
+    """Epochs at paper size; both sides take turns, whole runs at a time."""
+    cores = available_cores()
+    cnn = RunConfig(task=CNN, n=K, k=K, b=2, warm_up=False, epochs=4, eval_every=4)
+    size = 4 * 2_626_634
+    yield from compare("CNN", cnn, rounds, cores, at_most=1.02, size=size)
+    text = RunConfig(
+        task=TEXT, n=K, k=K, gamma=20, batch_size=20, b=2, warm_up=False, epochs=3, eval_every=3
+    )
+    yield from compare("LSTM", text, rounds, cores, at_most=0.9)
+    yield aggregation(cnn)
+
+
+def compare(
+    name: str, config: RunConfig, rounds: int, cores: int, at_most: float, size: int = 0
+) -> Iterator[Line]:
+    """Seconds of an epoch with one worker a core, over those of one process with every core."""
+    alone: List[float] = []
+    together: List[float] = []
+    for _ in range(rounds):
+        alone += compute(config, None, threads=cores)["seconds"][1:]
+        found = compute(config, {"workers": cores, "servers": 1}, threads=1)
+        together += found["seconds"][1:]
+    ours, theirs = mean(together), mean(alone)
+    detail = f"{ours:.2f} s an epoch against {theirs:.2f} s, {cores} workers of 1 thread"
+    yield Line(
+        f"{name} epoch, parameter server / one process", ours / theirs, detail, None, at_most
+    )
+    if size:
+        yield wire(found, config, (K + cores) * size)
+
+
+def wire(found: Dict[str, Any], config: RunConfig, expected: int) -> Line:
+    """What the loopback device sent between the first epoch's end and the last's."""
+    between = found["wire"][-2] - found["wire"][1]  # the last report comes after an evaluation
+    sent = between / (config.epochs - 2)
+    counted = int(found["row"]["bytes_sent"]) / config.epochs
+    detail = f"{sent / 1e6:.1f} MB an epoch on the wire, {counted / 1e6:.1f} MB in the metrics"
+    what = "bytes on the wire / (k pushes + W pulls) of the model"
+    return Line(what, sent / expected, detail, at_most=1.05)
+
+
+def aggregation(config: RunConfig) -> Line:
+    """Seconds the slower of two servers takes, over those of one."""
+    seconds = {}
+    for servers in (1, 2):
+        found = compute(config, {"workers": 2, "servers": servers}, threads=1)
+        seconds[servers] = float(found["row"]["aggregation_seconds"]) / config.epochs
+    detail = f"{1e3 * seconds[2]:.0f} ms against {1e3 * seconds[1]:.0f} ms, k={K}, b=2"
+    return Line("aggregation on 2 servers / on 1", seconds[2] / seconds[1], detail, at_most=0.75)
+
+
+def compute(config: RunConfig, options: Any, threads: int) -> Dict[str, Any]:
+    """A run in a process of its own: seconds of every epoch, bytes on the wire, the last row."""
+    with tempfile.TemporaryDirectory() as folder:
+        call = [sys.executable, "-c", RUN, config.to_json(), f"{folder}/run", json.dumps(options)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(call, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def mean(numbers: List[float]) -> float:
+    return sum(numbers) / len(numbers)
