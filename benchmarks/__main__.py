@@ -13,7 +13,7 @@ set_threads(thread_count())
 
 def main() -> int:
     """Run every benchmark (about a quarter of an hour on 2 cores), or those named."""
-    from . import distributed, language, scaling, training, trimming, whole_run
+    from . import distributed, language, training, trimming, whole_run
 
     print(f"{cpu_name()}, {available_cores()} cores, {thread_count()} threads", flush=True)
     if os.getloadavg()[0] > 0.5:
@@ -25,7 +25,6 @@ def main() -> int:
         "training": training,
         "language": language,
         "distributed": distributed,
-        "scaling": scaling,
     }
     for name in sys.argv[1:] or modules:
         for line in modules[name].lines():

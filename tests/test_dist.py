@@ -152,25 +152,19 @@ def test_wrong_calls_say_what_is_legal(words, message):
 
 
 def test_a_figure_on_the_parameter_server(tmp_path):
-    sizes = (
-        "--preset smoke --vocab-size 24 --bptt 4 --device-batches 2 --loss-batches 4 "
-        "--test-batches 3 -n 8 -k 5 --batch-size 3 --width 8 --no-warm-up --epochs 4 "
-        "--alpha-decay-epoch 2 --eval-every 1"
-    )
-    folders = {}
-    for engine, flags in {"local": [], "ps": ["--workers", "2", "--servers", "2"]}.items():
-        home = folders[engine] = tmp_path / engine
-        places = ["--runs", home / "runs", "--out", home / "pictures"]
-        done = call("fig11", *sizes.split(), "--engine", engine, *flags, *places)
+    sizes = f"{SIZES} --epochs 2 --eval-every 1 --no-warm-up --alphas 1 --loss 2"
+    for engine, flags in {"local": [], "ps": ["--workers", "2"]}.items():
+        places = ["--runs", tmp_path / engine / "runs", "--out", tmp_path / engine / "pictures"]
+        done = call("fig6", *sizes.split(), "--engine", engine, *flags, *places)
         assert done.returncode == 0, done.stderr
-    assert (folders["ps"] / "pictures" / "fig11.csv").read_bytes() == (
-        folders["local"] / "pictures" / "fig11.csv"
-    ).read_bytes()
-    runs = [path for path in (folders["ps"] / "runs").iterdir() if path.name != "logs"]
-    assert len(runs) == 6
+    tables = [tmp_path / engine / "pictures" / "fig06.csv" for engine in ("local", "ps")]
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    runs = [path for path in (tmp_path / "ps" / "runs").iterdir() if path.name != "logs"]
+    assert len(runs) == 3
     for folder in runs:
         sessions = json.loads((folder / "manifest.json").read_text())["sessions"]
         assert sessions[-1]["engine"] == "ps"
+        assert numbers(folder) == numbers(tmp_path / "local" / "runs" / folder.name)
 
 
 # ---- roles one by one ----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional
 from ..errors import ConfigError, LostError, SlsgdError
 from ..sizes import require
 
-JOINING = 900.0  # seconds until everybody has to be there
+JOINING = 60.0  # seconds that everybody has at least to be there; else four times the patience
 ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
@@ -91,6 +91,7 @@ class Node:
     def __init__(self, cluster: Cluster, role: str, patience: float) -> None:
         check_patience(patience)
         self.cluster, self.role, self.patience = cluster, role, patience
+        self.joining = max(JOINING, 4 * patience)
         self.lost = ""  # whom, once somebody is
         self._left = False
 
@@ -106,7 +107,7 @@ class Node:
         os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
         os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # we cut the model ourselves
         say(f"{self.role}: waiting for {self._others()}")
-        self.kv = self.call("join", lambda: mx.kv.create("dist_async"), JOINING)
+        self.kv = self.call("join", lambda: mx.kv.create("dist_async"), self.joining)
         self._check_call, self._lib = mx.base.check_call, mx.base._LIB
         threading.Thread(target=self._watch, daemon=True).start()
         return self
@@ -181,7 +182,7 @@ class Node:
     def _watch(self) -> None:
         """Look for lost nodes: the scheduler sees everybody, the others see the scheduler."""
         group, number = EVERYBODY if self.role == "scheduler" else SCHEDULER, ctypes.c_int()
-        limit, alarms, give_up, joined = int(self.patience), 0, time.monotonic() + JOINING, False
+        limit, alarms, give_up, joined = int(self.patience), 0, time.monotonic() + self.joining, False
         while not self._left:
             time.sleep(0.25)
             handle = self.kv.handle
@@ -189,7 +190,7 @@ class Node:
                 return
             joined = joined or self._lib.MXKVStoreGetRank(handle, ctypes.byref(number)) == 0
             if not joined and time.monotonic() > give_up:
-                say(f"not everybody was there within {JOINING:g} seconds")
+                say(f"not everybody was there within {self.joining:g} seconds")
                 os._exit(LostError.exit_code)
             self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
             alarms = alarms + 1 if number.value else 0

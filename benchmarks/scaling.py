@@ -1,0 +1,121 @@
+"""The cost model of docs/scaling.md, fitted to this machine: ``python -m benchmarks.scaling``.
+
+An epoch of SLSGD on W workers of one thread and S servers, k pushes of d values, takes about
+
+    k c / W  +  (k + W) m(d) / W  +  k d g(k) / S      seconds
+
+c to train one device, m(d) to push or pull one model, g(k) to aggregate one value of one push.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Dict, List, Tuple
+
+import numpy as np
+
+from slsgd_mx import Cifar, RunConfig
+from slsgd_mx.aggregation import trimmed_mean_rows
+from slsgd_mx.manifest import cpu_name
+
+from .distributed import compute
+
+KS = (10, 30, 100, 300, 1000)
+WIDTHS = (16, 64, 128)
+MEMORY = 64e9  # bytes of a server, for the tables
+LINK = 1.25e9  # bytes a second of its network, 10 Gbit/s
+
+
+def aggregation_cost(k: int) -> float:
+    """g(k): seconds for one value of one push, b = 0.2 k."""
+    d = max(16_384, 2_000_000 // k)
+    rows = list(np.random.default_rng(0).standard_normal((k, d), np.float32))
+    out, best = np.empty(d, np.float32), float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        trimmed_mean_rows(rows, k // 5, out)
+        best = min(best, time.perf_counter() - began)
+    return best / (k * d)
+
+
+def transfer_cost(width: int) -> Tuple[int, float]:
+    """Bytes of a model, and m: seconds to push or pull it over loopback, to 1 server."""
+    sizes = Cifar(data="synthetic", train_images=10, test_images=10, loss_images=10, width=width)
+    config = RunConfig(
+        task=sizes, n=10, k=10, batch_size=1, warm_up=False, epochs=12, eval_every=12
+    )
+    row = compute(config, {"workers": 2, "servers": 1}, threads=1)["row"]
+    transfers = config.epochs * (config.k + 2)
+    return int(int(row["bytes_sent"]) / transfers), float(row["transfer_seconds"]) / transfers
+
+
+def fit_power(xs: List[float], ys: List[float]) -> Tuple[float, float]:
+    """a, p of y = a x^p, by least squares of the logarithms."""
+    p, a = np.polyfit(np.log(xs), np.log(ys), 1)
+    return float(np.exp(a)), float(p)
+
+
+def fit_line(xs: List[float], ys: List[float]) -> Tuple[float, float]:
+    """a, s of y = a + s x."""
+    s, a = np.polyfit(xs, ys, 1)
+    return float(a), float(s)
+
+
+def tables(factor: float, power: float) -> Dict[str, List[List[str]]]:
+    """What the model says for k pushes (rows) of d values (columns)."""
+    sizes, pushes = (1e6, 1e7, 1e8, 1e9), (10, 100, 1_000, 10_000)
+    aggregated, needed, moved = [], [], []
+    for k in pushes:
+        aggregated.append([k * d * factor * k**power for d in sizes])
+        needed.append([max(1, int(np.ceil(4 * d * (k + 2) / MEMORY))) for d in sizes])
+        moved.append([4 * d * k / LINK / s for d, s in zip(sizes, needed[-1])])
+    head = ["k"] + [f"d = 10^{int(np.log10(d))}" for d in sizes]
+
+    def rows(values: list, show) -> List[List[str]]:
+        return [head, *([f"{k:,}", *map(show, row)] for k, row in zip(pushes, values))]
+
+    shared = [[a / s for a, s in zip(*both)] for both in zip(aggregated, needed)]
+    return {
+        "seconds to aggregate on one server of one core": rows(aggregated, seconds),
+        "servers needed for their memory (64 GB each)": rows(needed, lambda s: f"{s:,}"),
+        "seconds to aggregate on that many": rows(shared, seconds),
+        "seconds to receive k pushes on that many, at 10 Gbit/s each": rows(moved, seconds),
+    }
+
+
+def seconds(value: float) -> str:
+    """
+    >>> seconds(0.0123), seconds(5.2), seconds(4200)
+    ('0.012', '5.2', '4,200')
+    """
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def main() -> int:
+    print(cpu_name(), flush=True)
+    costs = [aggregation_cost(k) for k in KS]
+    factor, power = fit_power(list(map(float, KS)), costs)
+    for k, cost in zip(KS, costs):
+        fitted = factor * k**power
+        print(f"g({k}) = {1e9 * cost:.2f} ns, fitted {1e9 * fitted:.2f} ns", flush=True)
+    print(f"g(k) = {1e9 * factor:.3g} ns * k^{power:.2f}", flush=True)
+    found = [transfer_cost(width) for width in WIDTHS]
+    start, slope = fit_line([float(size) for size, _ in found], [m for _, m in found])
+    for size, m in found:
+        fitted = start + slope * size
+        print(
+            f"m({size / 1e6:.1f} MB) = {1e3 * m:.2f} ms, fitted {1e3 * fitted:.2f} ms", flush=True
+        )
+    print(f"m = {1e3 * start:.2f} ms + size / {1e-9 / slope:.2f} GB/s", flush=True)
+    for title, rows in tables(factor, power).items():
+        print(f"\n{title}\n")
+        print("| " + " | ".join(rows[0]) + " |")
+        print("| --- " * len(rows[0]) + "|")
+        for row in rows[1:]:
+            print("| " + " | ".join(row) + " |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
