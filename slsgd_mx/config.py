@@ -129,6 +129,10 @@ class RunConfig:
         """alpha_t, the weight of the moving average in epoch t = 1..T."""
         return SCHEDULES[self.alpha_schedule](t, self.alpha, self.alpha_decay_epoch)
 
+    def is_evaluated(self, t: int) -> bool:
+        """Whether the model after epoch t is evaluated: the last one always."""
+        return t % self.eval_every == 0 or t == self.epochs
+
     def warnings(self) -> List[str]:
         """What is allowed but probably not meant."""
         said = []

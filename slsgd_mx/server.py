@@ -16,6 +16,7 @@ from .arrays import as_ndarray
 from .errors import ConfigError
 from .shard import Layout, Shard, all_finite
 from .stopwatch import Costs, Stopwatch
+from .tasks import Task
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class Server(abc.ABC):
     @abc.abstractmethod
     def update(self, alpha: float) -> Update:
         """Aggregate what was pushed and apply the moving average (lines 14-15)."""
+
+    def evaluate(self, task: Task) -> Dict[str, float]:
+        """The metrics of the model in ``task``, by whoever may help."""
+        return task.evaluate()
 
     @abc.abstractmethod
     def values(self) -> Dict[str, np.ndarray]:

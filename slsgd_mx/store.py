@@ -157,7 +157,7 @@ class RunStore:
     def _rows_until(self, epoch: int) -> List[Row]:
         """The rows up to a checkpoint, which must be those that were written before it."""
         config = self.config
-        due = [t for t in range(1, epoch + 1) if t % config.eval_every == 0 or t == config.epochs]
+        due = [t for t in range(1, epoch + 1) if config.is_evaluated(t)]
         rows = self.rows()[: len(due)]
         if not self._are_whole(rows) or [row["epoch"] for row in rows] != [str(t) for t in due]:
             raise RunError(self._damaged(epoch))

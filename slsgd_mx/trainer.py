@@ -157,9 +157,9 @@ def _run_epochs(
         tally.add(t, report, seconds)
         diverged = not server.is_finite()
         metrics = None
-        if t % config.eval_every == 0 or t == config.epochs or diverged:
+        if config.is_evaluated(t) or diverged:
             pull(task, server)
-            metrics = task.evaluate()
+            metrics = server.evaluate(task) if config.is_evaluated(t) else task.evaluate()
             diverged = diverged or any(math.isnan(value) for value in metrics.values())
             store.append({"epoch": t, "alpha": config.alpha_at(t), **metrics, **tally.cells()})
             tally = _Tally()

@@ -70,7 +70,7 @@ def server(patience: float) -> None:
 def worker(
     ctx: click.Context, command: Tuple[str, ...], deadline: Optional[float], patience: float
 ) -> None:
-    """Train a share of every epoch; worker 0 also keeps the run folder and evaluates.
+    """Train a share of every epoch; worker 0 also keeps the run folder.
 
     \b
     slsgd-mx dist worker -- cifar --balanced --alpha 0.8 --b 2 --threads 4

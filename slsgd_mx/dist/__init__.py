@@ -9,5 +9,5 @@
     role         the same, started by the launcher
     launcher     all roles on one machine: started, watched, restarted
 
-Worker 0 coordinates: it holds the run folder, commits every epoch and evaluates.
+Worker 0 coordinates: it holds the run folder, and commits every epoch.
 """

@@ -23,6 +23,7 @@ from .protocol import (
     NONE,
     NOT_FINITE,
     RUNNING,
+    SCORES,
     STATUS,
     WAITING,
     Begin,
@@ -86,6 +87,8 @@ class Aggregator:
                 self._take_model(server, pushed, stored)
             elif kind == STATUS:
                 self._take_report(pushed, stored)
+            elif kind - SCORES in range(1, self.setup.workers):
+                stored[...] = pushed
             else:
                 raise ProtocolError("an unknown key")
         except ProtocolError as error:

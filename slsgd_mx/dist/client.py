@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .._mxnet import mx
+from ..algorithm import pull
 from ..arrays import as_ndarray
 from ..errors import ConfigError, RunError
 from ..server import Server, Settings, Slots, Update, check_alpha
 from ..shard import all_finite
 from ..stopwatch import Costs, Stopwatch
+from ..tasks import Task
 from .node import Node, say
 from .protocol import (
     ENDED,
@@ -29,6 +31,7 @@ from .protocol import (
     MODEL,
     NOT_FINITE,
     RUNNING,
+    SCORES,
     STATUS,
     WAITING,
     Begin,
@@ -63,6 +66,8 @@ class DistributedServer(Server):
         Of what is computed; workers that compute something else are refused.
     share : callable
         Slots this worker trains in epoch t.
+    score_sizes : list of int
+        Numbers in every worker's part of an evaluation.
     deadline : float, optional
         Seconds after which a device that has not answered is left out of an epoch.
     """
@@ -73,11 +78,12 @@ class DistributedServer(Server):
         settings: Settings,
         fingerprint: int,
         share: Callable[[int], Iterable[int]],
+        score_sizes: Sequence[int],
         deadline: Optional[float] = None,
     ) -> None:
         check_rule(settings.rule, node.cluster.servers)
         self.node, self.settings, self.fingerprint = node, settings, fingerprint
-        self.deadline, self._share = deadline, share
+        self.deadline, self._share, self._score_sizes = deadline, share, score_sizes
         self.epoch = 0  # committed last
         self._slots = Slots(settings)
         self._initial: List[np.ndarray] = []
@@ -104,7 +110,8 @@ class DistributedServer(Server):
         if not self.coordinates and self._look()[0].phase == ENDED:
             raise Overtaken
         self._fill(self._flat, slot=HELLO)
-        self.node.call("init", lambda: self.node.kv.init(self._keys(MODEL), self._buffers), None)
+        self._init(self._keys(MODEL), self._buffers)
+        self._init([key for key, _ in self._boxes.values()], [box for _, box in self._boxes.values()])
         if self.coordinates:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
             self._push(self._keys(STATUS), [hello] * self._servers)
@@ -181,6 +188,41 @@ class DistributedServer(Server):
         self._ensure_model()
         return all_finite(self._flat)
 
+    # ---- an evaluation
+
+    def evaluate(self, task: Task) -> Dict[str, float]:
+        """Every worker scores its part; who is too late is not waited for."""
+        workers = self.node.cluster.workers
+        scores = [task.score(0, workers)]
+        for rank in range(1, workers):
+            handed_in = self._await_score(rank) if rank in self._boxes else np.empty(0, np.float32)
+            scores.append(task.score(rank, workers) if handed_in is None else handed_in)
+        return task.metrics(scores)
+
+    def help_evaluate(self, task: Task) -> None:
+        """A follower's part in the evaluation of the model after ``epoch``."""
+        if self.node.rank in self._boxes:
+            pull(task, self)
+            score = task.score(self.node.rank, self.node.cluster.workers)
+            key, box = self._boxes[self.node.rank]
+            box[:] = mx.nd.array(np.concatenate([[self.epoch, 0], score]))
+            self._push([key], [box])
+
+    def _await_score(self, rank: int) -> Optional[np.ndarray]:
+        key, box = self._boxes[rank]
+        began, pause = time.monotonic(), SHORTEST
+        while True:
+            self.node.kv.pull(key, box)
+            self.node.call("a pull", mx.nd.waitall)
+            self._sent += 4 * box.size
+            handed_in = box.asnumpy()
+            if handed_in[0] == self.epoch:
+                return handed_in[HEADER:]
+            if self.deadline is not None and time.monotonic() - began > self.deadline:
+                return None
+            time.sleep(pause)
+            pause = min(10 * LONGEST, 1.3 * pause)
+
     # ---- an epoch's end
 
     def _commit(self, alpha: float) -> Update:
@@ -253,12 +295,15 @@ class DistributedServer(Server):
             self.deadline,
         )
 
+    def _init(self, keys: List[int], arrays: List[mx.nd.NDArray]) -> None:
+        """Make keys of worker 0's arrays; all workers have to be here."""
+        if keys:
+            self.node.call("init", lambda: self.node.kv.init(keys, arrays), None)
+
     def _show_status(self, status: Status) -> None:
-        """The first status there is; all workers have to be here."""
+        """The first status there is."""
         status.states, status.outcomes = np.zeros(self._k), np.zeros(self._k)
-        array = as_ndarray(status.to_array())
-        keys = self._keys(STATUS)
-        self.node.call("init", lambda: self.node.kv.init(keys, [array] * len(keys)), None)
+        self._init(self._keys(STATUS), [as_ndarray(status.to_array())] * self._servers)
 
     def _check_started(self, statuses: List[Status]) -> None:
         if any(status.phase != RUNNING for status in statuses):
@@ -356,6 +401,15 @@ class DistributedServer(Server):
     @functools.cached_property
     def _buffers(self) -> List[mx.nd.NDArray]:
         return [as_ndarray(memory) for memory in self._memory]
+
+    @functools.cached_property
+    def _boxes(self) -> Dict[int, Tuple[int, mx.nd.NDArray]]:
+        """Key and memory of every follower's part of an evaluation, if it has one."""
+        return {
+            rank: (key_on(rank % self._servers, self._servers, SCORES + rank), mx.nd.zeros(HEADER + n))
+            for rank, n in enumerate(self._score_sizes)
+            if rank and n
+        }
 
     @functools.cached_property
     def _outgoing(self) -> np.ndarray:

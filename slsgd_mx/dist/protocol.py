@@ -3,7 +3,8 @@
 Every server holds two keys.  Its *model* key is a stretch of the flat model behind a header; what
 is pushed to it is one worker's stretch, and the header says which slot of which epoch it is for.
 Its *status* key says how far the server is; what is pushed to it is a worker's report that it has
-pushed all it has to.  Commands are JSON.  Nothing is ever unpickled.
+pushed all it has to.  Every worker has a key besides, kinds ``SCORES + rank``, for its part of an
+evaluation: what is pushed to it is kept as it is.  Commands are JSON.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..errors import ConfigError
 from ..server import Settings, check_alpha
 from ..shard import Range
 
-MODEL, STATUS = 0, 1  # kinds of keys
+MODEL, STATUS, SCORES = 0, 1, 2  # kinds of keys
 HEADER = 2  # float32 values ahead of the model's: epoch and slot
 HELLO = -1  # slot or rank of a push that only shows a server its own memory
 SPREAD = 9973  # MXNet keeps key on server (9973 * key) % servers

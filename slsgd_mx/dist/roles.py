@@ -67,6 +67,7 @@ def run_worker(
             Settings(config.k, config.b, config.rule, config.nonfinite),
             fingerprint(config, task),
             lambda t: share_slots(t, config, task, cluster.workers)[node.rank],
+            task.score_sizes(cluster.workers),
             deadline,
         )
         say(f"worker {node.rank} of {cluster.workers}")
@@ -89,7 +90,7 @@ def fingerprint(config: RunConfig, task: Any) -> int:
 
 
 def _coordinate(config, task, server, out: Path, listener: Optional[Callable], prefix):
-    """Hold the run folder, decide on every epoch, evaluate; at the end let the others go."""
+    """Hold the run folder, decide on every epoch; at the end let the others go."""
     from ..store import RunStore
     from ..trainer import RunResult, run
 
@@ -117,7 +118,7 @@ def _coordinate(config, task, server, out: Path, listener: Optional[Callable], p
 
 
 def _follow(config: RunConfig, task: Any, server: Any) -> None:
-    """Train one's share of every epoch until there are no more."""
+    """Do one's share of every epoch and evaluation until there are no more."""
     from ..algorithm import run_epoch
     from .client import Overtaken
 
@@ -131,10 +132,12 @@ def _follow(config: RunConfig, task: Any, server: Any) -> None:
         t = server.await_epoch()
         if t is None:
             return
-        if t > config.epochs:  # worker 0 evaluates
+        if t > config.epochs:  # worker 0 writes it all down
             server.await_end()
             return
         try:
             run_epoch(t, config, task, server, server.begin(t))
+            if config.is_evaluated(t):
+                server.help_evaluate(task)
         except Overtaken:
             say(f"epoch {t} went on without this worker")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from pathlib import Path
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -61,8 +61,20 @@ class Task(abc.ABC):
         """Run local SGD from ``values`` (lines 8-11)."""
 
     @abc.abstractmethod
+    def score_sizes(self, parts: int) -> List[int]:
+        """How many numbers ``score`` gives for each of so many parts."""
+
+    @abc.abstractmethod
+    def score(self, part: int, parts: int) -> np.ndarray:
+        """One of several parts of an evaluation of the model in ``values``, a flat array."""
+
+    @abc.abstractmethod
+    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
+        """What the configuration names, from the scores of all parts: the same for any number."""
+
     def evaluate(self) -> Dict[str, float]:
         """The metrics named in the task's configuration, for the model in ``values``."""
+        return self.metrics([self.score(0, 1)])
 
 
 def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -32,7 +32,11 @@ class CifarTask(GluonTask):
         self.batch_size = self.units_per_step = config.batch_size
         rng = stream(config.seed, "partition")
         self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
-        self.loss_rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
+        rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
+        self.evaluated = [
+            *cut_batches("train", sizes.loss_images, rows),
+            *cut_batches("test", len(self.data.test_y)),
+        ]
         net = cnn(self.classes, sizes.width)
         net.initialize(mx.init.Xavier())
         net(mx.nd.zeros((1, 3, 24, 24)))  # settles the shapes of the parameters
@@ -62,33 +66,57 @@ class CifarTask(GluonTask):
     def step(self) -> None:
         self.optimizer.step(self.batch_size)  # the mean over the minibatch
 
-    def evaluate(self) -> Dict[str, float]:
-        train_loss, _ = self._score(self.data.train_pixels, self.data.train_y, self.loss_rows)
-        test_loss, accuracy = self._score(self.data.test_pixels, self.data.test_y)
-        return {"train_loss": train_loss, "test_loss": test_loss, "test_accuracy": accuracy}
+    def score_sizes(self, parts: int) -> List[int]:
+        return [2 * sum(b.size for b in self.evaluated[part::parts]) for part in range(parts)]
+
+    def score(self, part: int, parts: int) -> np.ndarray:
+        """Cross entropy of each image, then hit or miss of each, of every parts-th batch."""
+        data = self.data
+        sets = dict(train=(data.train_pixels, data.train_y), test=(data.test_pixels, data.test_y))
+        scores = []
+        for batch in self.evaluated[part::parts]:
+            pixels, y = sets[batch.of]
+            scores += self.scorer(*self._inputs(pixels[batch.rows], y[batch.rows]))
+        empty = [np.empty(0, np.float32)]
+        return np.concatenate(empty + [array.asnumpy() for array in scores])
+
+    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
+        found: Dict[str, List[np.ndarray]] = {}
+        ends = [0] * len(scores)
+        for number, batch in enumerate(self.evaluated):
+            part = number % len(scores)
+            for name in (f"{batch.of}_loss", f"{batch.of}_accuracy"):
+                values = scores[part][ends[part] :][: batch.size]
+                found.setdefault(name, []).append(values[batch.seen :])
+                ends[part] += batch.size
+        names = ("train_loss", "test_loss", "test_accuracy")
+        return {name: float(np.concatenate(found[name]).mean(dtype=np.float64)) for name in names}
 
     def _inputs(self, pixels: np.ndarray, labels: np.ndarray) -> Tuple[mx.nd.NDArray, ...]:
         return as_ndarray(self.data.prepared(pixels)), as_ndarray(labels.astype(np.float32))
 
-    def _score(self, pixels: np.ndarray, y: np.ndarray, rows: Optional[np.ndarray] = None) -> tuple:
-        """Mean cross entropy and accuracy over (the given rows of) a set of images."""
-        count = len(y) if rows is None else len(rows)
-        size = min(EVAL_BATCH, count)
-        losses, hits = [], []
-        for start in range(0, count, size):
-            start = min(start, count - size)  # every batch has one shape; the overlap is cut below
-            part = slice(start, start + size) if rows is None else rows[start : start + size]
-            loss, hit = self.scorer(*self._inputs(pixels[part], y[part]))
-            losses.append(loss)
-            hits.append(hit)
-        tail = count - size * (len(losses) - 1)  # rows of the last batch that are new
 
-        def mean(parts: list) -> float:
-            values = [part.asnumpy() for part in parts]
-            values[-1] = values[-1][size - tail :]
-            return float(np.concatenate(values).mean(dtype=np.float64))
+class Batch(NamedTuple):
+    """Images of an evaluation; the first ``seen`` of them are in the batch before as well."""
 
-        return mean(losses), mean(hits)
+    of: str  # "train" or "test"
+    rows: Union[slice, np.ndarray]
+    size: int
+    seen: int
+
+
+def cut_batches(of: str, count: int, rows: Optional[np.ndarray] = None) -> List[Batch]:
+    """``count`` images, or those rows, in batches of one shape: the last begins early enough.
+
+    >>> [(batch.rows.start, batch.size, batch.seen) for batch in cut_batches("test", 600)]
+    [(0, 250, 0), (250, 250, 0), (350, 250, 150)]
+    """
+    size, batches = min(EVAL_BATCH, count), []
+    for start in range(0, count, size):
+        begin = min(start, count - size)
+        part = slice(begin, begin + size)
+        batches.append(Batch(of, part if rows is None else rows[part], size, start - begin))
+    return batches
 
 
 class _Objective(mx.gluon.HybridBlock):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional, Sequence
 
 import numpy as np
 
@@ -81,21 +81,32 @@ class LstmTask(GluonTask):
         mx.gluon.utils.clip_global_norm(self.gradients, CLIP, check_isfinite=False)
         self.optimizer.step(1)
 
-    def evaluate(self) -> Dict[str, float]:
-        train_loss, test_loss = self._score(self.loss_set), self._score(self.test_set)
+    def score_sizes(self, parts: int) -> List[int]:
+        sizes = [len(batches[0]) for batches in (self.loss_set, self.test_set)]
+        return [sum(sizes[part::parts]) for part in range(parts)]
+
+    def score(self, part: int, parts: int) -> np.ndarray:
+        """Cross entropy of every batch; a text is read by one, because its state is carried."""
+        texts = (self.loss_set, self.test_set)[part::parts]
+        return np.concatenate([np.empty(0, np.float32), *map(self._score, texts)])
+
+    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
+        if len(scores) == 1:
+            scores = np.split(scores[0], [len(self.loss_set[0])])
+        train_loss, test_loss = (float(part.mean(dtype=np.float64)) for part in scores[:2])
         with np.errstate(over="ignore"):
             perplexity = float(np.exp(np.float64(test_loss)))
         return {"train_loss": train_loss, "test_loss": test_loss, "test_perplexity": perplexity}
 
-    def _score(self, batches: Batches) -> float:
-        """Mean cross entropy over a text, the hidden state carried through it."""
+    def _score(self, batches: Batches) -> np.ndarray:
+        """Cross entropy of the batches of a text, the hidden state carried through it."""
         losses, state = [], self.fresh_state
         for batch in zip(*batches):
             loss, *state = self.scorer(
                 *(mx.nd.array(ids, dtype=np.float32) for ids in batch), *state
             )
             losses.append(loss)
-        return float(mx.nd.concat(*losses, dim=0).asnumpy().mean(dtype=np.float64))
+        return mx.nd.concat(*losses, dim=0).asnumpy()
 
 
 class _Objective(mx.gluon.HybridBlock):
