@@ -6,7 +6,7 @@ import pytest
 from slsgd_mx.config import TASKS
 from slsgd_mx.tasks.cifar import EVAL_BATCH, cut_batches
 
-pytestmark = pytest.mark.parametrize("tiny", TASKS, indirect=True)
+on_every_task = pytest.mark.parametrize("tiny", TASKS, indirect=True)
 
 
 @pytest.fixture
@@ -16,6 +16,7 @@ def task(tiny, tiny_task):
     return task
 
 
+@on_every_task
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 def test_parts_put_together_are_the_whole(task, tiny, parts):
     whole = task.evaluate()
@@ -26,6 +27,7 @@ def test_parts_put_together_are_the_whole(task, tiny, parts):
     assert sum(task.score_sizes(parts)) == sum(task.score_sizes(1))
 
 
+@on_every_task
 def test_every_part_counts(task):
     whole, parts = task.evaluate(), 2
     for part, size in enumerate(task.score_sizes(parts)):
@@ -35,15 +37,13 @@ def test_every_part_counts(task):
             assert task.metrics(scores) != whole
 
 
-def test_images_in_two_batches_count_once(task, tiny, tiny_task):
-    if tiny().task.kind != "cifar":
-        pytest.skip("images only")
+def test_images_in_two_batches_count_once(tiny, tiny_task):
     count = EVAL_BATCH + 30
     larger = tiny_task(tiny(test_images=count))
     larger.initialize(3)
-    (loss,) = [larger.evaluate()["test_loss"]]
-    scorer_inputs = larger._inputs(larger.data.test_pixels, larger.data.test_y)
-    losses = larger.scorer(*scorer_inputs)[0].asnumpy()
+    loss = larger.evaluate()["test_loss"]
+    inputs = larger._inputs(larger.data.test_pixels, larger.data.test_y)
+    losses = larger.scorer(*inputs)[0].asnumpy()
     assert len(losses) == count
     np.testing.assert_allclose(loss, losses.mean(dtype=np.float64), rtol=1e-5)
     assert [batch.seen for batch in cut_batches("test", count)] == [0, EVAL_BATCH - 30]
