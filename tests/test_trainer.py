@@ -9,7 +9,7 @@ from slsgd_mx import trainer
 from slsgd_mx.algorithm import select_devices, select_poisoned
 from slsgd_mx.config import TASKS, RunConfig
 from slsgd_mx.errors import DivergedError, RunError
-from slsgd_mx.store import RunStore, list_checkpoints, load_newest, read_metrics
+from slsgd_mx.store import COST_COLUMNS, RunStore, list_checkpoints, load_newest, read_metrics
 from slsgd_mx.trainer import train
 
 pytestmark = pytest.mark.parametrize("tiny", TASKS, indirect=True)
@@ -115,6 +115,17 @@ def test_a_corrupt_checkpoint_costs_epochs_but_no_bytes(unbroken, config, tmp_pa
     resumed = train(config, tmp_path / "run", checkpoint_seconds=0)
     assert resumed.resumed_from == 4
     assert numbers(resumed.folder) == numbers(unbroken.folder)
+
+
+def test_a_folder_from_before_there_were_costs_goes_on(unbroken, config, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "run", listener=stop_at(4))
+    metrics = tmp_path / "run" / "metrics.csv"
+    lines = metrics.read_text().splitlines()
+    metrics.write_text("".join(line.rsplit(",", len(COST_COLUMNS))[0] + "\n" for line in lines))
+    resumed = train(config, tmp_path / "run")
+    assert numbers(resumed.folder) == numbers(unbroken.folder)
+    assert [row["bytes_sent"] for row in resumed.rows] == ["", "0", "0"]
 
 
 def test_checkpoints_hold_the_epochs_they_are_named_after(config, tmp_path):
