@@ -83,10 +83,11 @@ def sharp_lemma(k: int, b: int, q: int) -> float:
     r"""The least constant that holds: ``b / (k-b-q)``, for ``q <= b``.
 
     With every poisoned value at one end, Trmean_b is at most the mean of the largest
-    ``r = k-b-q`` honest values.  Deviations from the honest mean sum to 0, so those r sum to minus
-    the other b, and by Cauchy and Schwarz ``(r a)^2 <= min(r S, b T)`` where S and T are the sums of
-    squares of the two groups; with ``S + T = (r+b) variance`` it follows that
-    ``a^2 <= b/r variance``.  r values at 1 and b at -r/b reach it.
+    ``r = k-b-q`` honest values; let a be how far that lies from the honest mean.  Deviations from
+    the mean sum to 0, so the other b sum to ``-r a``, and by Cauchy and Schwarz
+    ``(r a)^2 <= r S`` and ``(r a)^2 <= b T``, S and T being the two groups' sums of squares.  With
+    ``S + T = (r+b) variance`` it follows that ``a^2 <= b/r variance``.  r values at 1 and b at
+    -r/b reach it.
 
     >>> round(sharp_lemma(10, 2, 2), 4)
     0.3333
@@ -122,7 +123,8 @@ def explicit_floor(c: Constants) -> float:
     * local steps add ``(1 - (1-gamma/2)^H_max) (4 V_1 + rho^2 V_2)``: each adds
       ``gamma (2 V_1 + rho^2 V_2 / 2)``, for ``|grad F - grad f|^2 <= 4 V_1`` (printed: 2 V_1);
     * choosing k of n adds ``V_1/2 + (1/k - 1/n) n/(n-1) (L+1)/2 V_2``;
-    * convexity of G_* adds ``rho/2 V_2``, that of G_{t-1} ``rho/2 |x'_t - x_{t-1}|^2 <= 2 rho V_2``.
+    * convexity of G_* adds ``rho/2 V_2``;
+    * that of G_{t-1} adds ``rho/2 |x'_t - x_{t-1}|^2 <= 2 rho V_2``.
 
     The sum over epochs is ``E / (1 - (1-gamma/2)^H_min)``; alpha cancels.
     """

@@ -80,20 +80,16 @@ def problem_cases() -> Dict[str, Case]:
 
 
 def rate_cases() -> Dict[str, Case]:
-    """Nothing that makes a floor: whole data for a batch, one population, alpha=1."""
-    problems = {
-        "strong": ("mu = 1", {}, 0.1),
-        "weak": ("mu = 0.01", dict(mu=0.01), 0.1),
-        "logistic": ("logistic", dict(objective="logistic", L=1.0, heterogeneity=0.0), 0.8),
+    """Nothing that makes a floor: whole data for a batch, equal devices (or one), alpha=1."""
+    whole = dict(batch_size=200, epochs=60)
+    alone = dict(objective="logistic", L=1.0, heterogeneity=0.0, samples=200)
+    return {
+        "strong": Case("thm1-rate-strong", "mu=1", run(EXACT, **whole)),
+        "weak": Case("thm1-rate-weak", "mu=0.01", run({**EXACT, "mu": 0.01}, **whole)),
+        "logistic": Case(
+            "thm1-rate-logistic", "logistic", run(alone, n=1, k=1, gamma=0.8, **whole)
+        ),
     }
-    cases = {}
-    for name, (title, problem, gamma) in problems.items():
-        exact = EXACT if name != "logistic" else dict(samples=20)
-        config = run({**problem, **exact}, gamma=gamma, batch_size=20, epochs=60)
-        if name == "logistic":  # one device's data for all: every device selected
-            config = replace(config, n=10)
-        cases[name] = Case(f"thm1-rate-{name}", title, config)
-    return cases
 
 
 def alpha_cases() -> Dict[str, Dict[float, Case]]:
@@ -115,7 +111,9 @@ def step_cases() -> Dict[str, Dict[int, Case]]:
     """One H for all, from 1 to 16, alpha=1."""
     return {
         world: {
-            h: Case(f"thm1-steps-{world}-{h}", f"H={h}", run(problem, local_steps=(h, h), epochs=40))
+            h: Case(
+                f"thm1-steps-{world}-{h}", f"H={h}", run(problem, local_steps=(h, h), epochs=40)
+            )
             for h in STEPS
         }
         for world, (problem, _) in WORLDS.items()

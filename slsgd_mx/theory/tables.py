@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Sequence
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -74,9 +74,10 @@ def read_rows(folder: Path, case: Case) -> Dict[int, List[Row]]:
     return {seed: rows for seed, rows in found.items() if [r.epoch for r in rows] == whole}
 
 
-def read_table(folder: Path, case: Case) -> Table:
-    """The table of a case that has been computed."""
+def read_table(folder: Path, case: Case, seeds: Optional[int] = None) -> Table:
+    """The table of a case that has been computed, up to that many seeds (all there are)."""
     rows = read_rows(folder, case)
+    rows = {seed: rows[seed] for seed in sorted(rows) if seeds is None or seed < seeds}
     if not rows:
         raise RunError(f"{Path(folder) / case.file} is missing: run slsgd-mx theory")
     return Table(case, rows)
