@@ -182,8 +182,10 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
     places = sorted({float(x) for curve in panel.curves for x in curve.x})
     if panel.xscale == "log":
         ax.minorticks_off()
-    elif 0 < len(places) <= _TICKED:
+    if 0 < len(places) <= _TICKED:
         ax.set_xticks(places)
+        if panel.xscale == "log" and max(places) < 1000:  # beyond, powers of ten read better
+            ax.set_xticklabels([f"{x:g}" for x in places])
     elif all(x % 1 == 0 for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     left, right = ax.get_xlim()

@@ -81,7 +81,7 @@ def problem_cases() -> Dict[str, Case]:
 
 def rate_cases() -> Dict[str, Case]:
     """Nothing that makes a floor: whole data for a batch, equal devices (or one), alpha=1."""
-    whole = dict(batch_size=200, epochs=60)
+    whole = dict(batch_size=200, epochs=100)
     alone = dict(objective="logistic", L=1.0, heterogeneity=0.0, samples=200)
     return {
         "strong": Case("thm1-rate-strong", "mu=1", run(EXACT, **whole)),
@@ -104,6 +104,16 @@ def alpha_cases() -> Dict[str, Dict[float, Case]]:
             for alpha in ALPHAS
         }
         for world, (problem, _) in WORLDS.items()
+    }
+
+
+def bias_cases() -> Dict[float, Case]:
+    """Every device in every epoch, no noise, H=16: what is left is where devices pull x to."""
+    fixed = dict(n=10, k=10, local_steps=(16, 16), batch_size=4, epochs=40)
+    still = {**DRIFT, "noise": 0.0, "samples": 4}
+    return {
+        alpha: Case(f"thm1-bias-{alpha:g}", f"alpha={alpha:g}", run(still, alpha=alpha, **fixed))
+        for alpha in ALPHAS
     }
 
 
@@ -163,7 +173,7 @@ def attack_cases() -> Dict[str, Case]:
     titles = {
         "none": "no attack, b=0",
         "trimmed": "no attack, b=2",
-        "away": "away from x_* (worst found)",
+        "away": "away from the optimum (worst found)",
         "inf": "+infinity",
         "nan": "NaN",
     }
@@ -232,7 +242,7 @@ def cases_of(part: str) -> List[Case]:
         found = [*problem_cases().values(), *rate_cases().values()]
         found += [case for world in alpha_cases().values() for case in world.values()]
         found += [case for world in step_cases().values() for case in world.values()]
-        found += [*schedule_cases().values(), *horizon_cases().values()]
+        found += [*schedule_cases().values(), *horizon_cases().values(), *bias_cases().values()]
     elif part == "thm2":
         sweeps = [sweep for name in POPULATIONS for sweep in sweep_cases(name).values()]
         found = [*attack_cases().values(), *(c for sweep in sweeps for c in sweep.values())]

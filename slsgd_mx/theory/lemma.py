@@ -73,3 +73,9 @@ def adversarial_draws(
     ]
     pick = rng.integers(len(ends), size=draws)
     return honest, np.stack(ends)[pick, :, np.arange(draws)].T
+
+
+def largest_ratio(k: int, b: int, q: int, draws: int = 20_000) -> float:
+    """The largest deviation by variance over adversarial draws."""
+    rng = np.random.default_rng([k, b, q])
+    return float(ratios(*adversarial_draws(k, b, q, draws, rng), b).max())

@@ -8,7 +8,8 @@ from typing import Dict, List
 
 from . import cases
 from .cases import Case
-from .proof import FINDINGS, Finding
+from .findings import Finding
+from .proof import FINDINGS
 from .summary import Assumptions, assumptions
 from .tables import Table, read_table, write_csv
 

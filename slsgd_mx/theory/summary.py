@@ -16,6 +16,7 @@ from .bounds import (
     explicit_attacked_floor,
     explicit_floor,
     fitted_floor,
+    inverse_square_limit,
 )
 from .tables import Table
 
@@ -169,3 +170,33 @@ def negation_slopes(tables: List[Tuple[float, Table]]) -> List[float]:
     scales = np.array([c for c, _ in tables])
     last = np.array([table["error"][:, -1] for _, table in tables])  # (scales, seeds)
     return [slope(scales, last[:, seed]) for seed in range(last.shape[1])]
+
+
+def run_ratios(table: Table) -> np.ndarray:
+    """Per seed, the largest deviation by variance over epochs."""
+    return (table["deviation"][:, 1:] / table["variance"][:, 1:]).max(axis=1)
+
+
+def square_limit(table: Table) -> float:
+    """Where alpha_t = 1/t^2 ends on a quadratic without noise: each coordinate on its own."""
+    objective = objective_of(table.case.config)
+    steps = table.case.config.local_steps[0]
+    left = [
+        inverse_square_limit((1.0 - table.case.config.gamma * curvature) ** steps)
+        for curvature in objective.total
+    ]
+    x = objective.x_star + np.array(left) * (objective.x_0 - objective.x_star)
+    return objective.error(x)
+
+
+def drift_limit(config: RunConfig) -> float:
+    """Where averaging local descent ends on unlike quadratics, whatever alpha: F less F(x_*).
+
+    H steps from x take device i to ``c_i + (1 - gamma l_i)^H (x - c_i)`` on a coordinate; the mean
+    over devices is x where ``sum_i w_i (x - c_i) = 0`` with ``w_i = 1 - (1 - gamma l_i)^H``.
+    """
+    objective = objective_of(config)
+    steps = config.local_steps[0] if config.local_steps else 1
+    weights = 1.0 - (1.0 - config.gamma * objective.curvatures) ** steps  # (n, d)
+    centres = objective.inputs.mean(axis=1)
+    return objective.error((weights * centres).sum(axis=0) / weights.sum(axis=0))
