@@ -247,14 +247,15 @@ class Logistic(Objective):
             p = _sigmoid(u @ x)
             slope = (p - y) @ u / len(y)
             if np.abs(slope).max() < 1e-13:
-                return x
+                break
             hessian = (u * (p * (1 - p))[:, None]).T @ u / len(y)
             step = np.linalg.lstsq(hessian, slope, rcond=None)[0]
             size = 1.0
             while self.value(x - size * step) > self.value(x) and size > 1e-8:
                 size /= 2
             x = x - size * step
-        if np.abs(slope).max() < 1e-9:
+        separated = ((2.0 * y - 1.0) * (u @ x)).min() > 0
+        if np.abs(slope).max() < 1e-9 and not separated:
             return x
         raise ConfigError(
             f"instance={self.sizes.instance} has no minimum: its classes can be separated; "

@@ -89,8 +89,9 @@ class ProblemTask(Task):
 
     def evaluate(self) -> Dict[str, float]:
         x = self._read()
-        distance = float(np.linalg.norm(x - self.objective.x_star))
-        loss = self.objective.value(x)
+        with np.errstate(all="ignore"):  # a model that is not finite has no loss
+            distance = float(np.linalg.norm(x - self.objective.x_star))
+            loss = self.objective.value(x)
         return {"train_loss": loss, "error": loss - self.objective.least, "distance": distance}
 
     def _note(self, path: List[np.ndarray], slopes: List[np.ndarray]) -> None:

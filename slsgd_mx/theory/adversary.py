@@ -66,6 +66,7 @@ class WatchingServer(ModelServer):
         adversary: Optional[Adversary] = None,
     ) -> None:
         super().__init__(k, b, nonfinite=nonfinite)
+        self.trim, self.refuses = b, nonfinite == "reject"
         self.x_star, self.adversary = x_star, adversary
         self.poisoned: List[int] = []
         self.variance = self.deviation = 0.0
@@ -78,7 +79,7 @@ class WatchingServer(ModelServer):
     def update(self, alpha: float) -> Update:
         honest = np.array([x for slot, x in self._seen.items() if slot not in self.poisoned])
         if self.adversary is not None and self.poisoned:
-            pushed = self.adversary(honest, self.b, len(self.poisoned), self.x_star)
+            pushed = self.adversary(honest, self.trim, len(self.poisoned), self.x_star)
             for slot, x in zip(self.poisoned, pushed):
                 self.push("x", mx.nd.array(x, dtype=np.float32), slot)
         self._note(honest)
@@ -88,9 +89,11 @@ class WatchingServer(ModelServer):
     def _note(self, honest: np.ndarray) -> None:
         mean = honest.mean(axis=0)
         pushed = [x for slot, x in self._seen.items() if slot in self.poisoned]
-        if self.nonfinite == "reject":
+        if self.refuses:
             pushed = [x for x in pushed if np.isfinite(x).all()]
         with np.errstate(over="ignore"):
-            together = trimmed_with(honest, self.b, np.array(pushed).reshape(-1, honest.shape[1]))
+            together = trimmed_with(
+                honest, self.trim, np.array(pushed).reshape(-1, honest.shape[1])
+            )
         self.variance = float(((honest - mean) ** 2).sum() / len(honest))
         self.deviation = float(((together - mean) ** 2).sum())
