@@ -12,7 +12,9 @@ from slsgd_mx.theory.adversary import away_from, trimmed_with
 from slsgd_mx.theory.bounds import Constants, beta, printed_lemma, sharp_lemma
 from slsgd_mx.theory.lemma import adversarial_draws, largest_ratio, ratios, worst_honest
 
-SIZES = [(k, b, q) for k in (3, 5, 8, 10, 15) for b in range((k - 1) // 2 + 1) for q in range(b + 1)]
+SIZES = [
+    (k, b, q) for k in (3, 5, 8, 10, 15) for b in range((k - 1) // 2 + 1) for q in range(b + 1)
+]
 ROUNDING = 1e-4  # pushes are float32
 
 
