@@ -27,7 +27,7 @@ from slsgd_mx.theory.compute import compute, missing_jobs
 from slsgd_mx.theory.findings import FAILS, HOLDS
 from slsgd_mx.theory.pictures import PICTURES, draw_part
 from slsgd_mx.theory.proof import FINDINGS
-from slsgd_mx.theory.report import findings_text, write_reports
+from slsgd_mx.theory.report import assumptions_text, findings_text, write_reports
 from slsgd_mx.theory.tables import Row, Table, read_rows, read_table, write_rows
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -276,7 +276,9 @@ def test_pictures_and_reports_of_made_up_tables(tmp_path, part):
     first, second = tmp_path / "first", tmp_path / "second"
     made = draw_part(part, tmp_path / "theory", first)
     assert [path.stem for path in made] == list(PICTURES[part])
-    findings = write_reports(part, tmp_path / "theory", first, 2)
+    listed, findings = write_reports(part, tmp_path / "theory", first, 2)
+    said = assumptions_text(part, listed)
+    assert said.count("floor fitted") == len(listed) and "gamma=0.1 <= 0.25" in said
     for path in made:
         assert path.read_bytes().startswith(PNG) and path.with_suffix(".svg").exists()
         with open(path.with_suffix(".csv"), newline="") as file:

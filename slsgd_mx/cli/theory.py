@@ -90,10 +90,10 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
 def report(part: str, folder: Path, out: Path, seeds: int) -> None:
     """Draw a part, write and print what its numbers say."""
     from ..theory.pictures import draw_part
-    from ..theory.report import findings_text, write_reports
+    from ..theory.report import assumptions_text, findings_text, write_reports
 
     pictures: List[Path] = draw_part(part, folder, out, seeds)
-    findings = write_reports(part, folder, out, seeds)
-    click.echo(findings_text(part, findings), nl=False)
+    reports, findings = write_reports(part, folder, out, seeds)
+    click.echo(assumptions_text(part, reports) + findings_text(part, findings), nl=False)
     for path in pictures:
         click.echo(f"picture: {path}  (numbers: {path.with_suffix('.csv').name})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -53,7 +54,7 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
         return
     # spawned, not forked: MXNet's threads do not survive a fork
     context = multiprocessing.get_context("spawn")
-    with context.Pool(min(processes, len(jobs)), _ignore_interrupts) as pool:  # leaving ends it
+    with context.Pool(min(processes, len(jobs)), _prepare) as pool:  # leaving ends it
         yield from pool.imap_unordered(do, jobs)
 
 
@@ -63,6 +64,13 @@ def do(job: Job) -> Done:
     return job, {seed: measure(job.case, seed) for seed in job.seeds}
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one is to act on it."""
+def _prepare() -> None:
+    """A process that computes: it leaves Ctrl-C to the first one, and has no engine of threads.
+
+    To arrays this small MXNet's threads are a burden (a third of the time, more on a busy machine),
+    and without them the numbers are the same; but it announces that, and nobody wants to read it.
+    What goes wrong is raised in the first process.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

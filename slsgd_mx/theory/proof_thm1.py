@@ -125,7 +125,8 @@ def floor(find: Find) -> List[Finding]:
         Finding(
             "mu < 0, with local minima",
             "converges to a global optimum",
-            "share of the first error that stays after 80 epochs from a local minimum's basin",
+            "share of the first error that stays, from a start in a local minimum's basin, "
+            f"T={stuck.case.config.epochs}",
             float(stuck.floors.mean() / stuck.first),
             0.0,
             NOT_SHOWN if stuck.floors.mean() > 0.01 * stuck.first else HOLDS,
