@@ -189,6 +189,15 @@ def test_computing_goes_on_where_it_stopped_and_repeats_to_the_byte(tmp_path):
     assert first[0] != [row._replace(seed=0) for row in first[1]]
 
 
+def test_a_case_may_need_more_seeds(tmp_path):
+    often = replace(tiny(), times=3)
+    assert often.file == tiny().file
+    assert [job.seeds for job in missing_jobs(tmp_path, [often], 2)] == [(0, 1, 2, 3), (4, 5)]
+    found = {case.name for case in every_case() if case.times > 1}
+    names = {f"thm2-{p}-k10-b{b}-q1" for p in ("symmetric", "skewed") for b in (1, 4)}
+    assert found == names
+
+
 def test_several_processes_give_the_same_bytes(tmp_path):
     jobs = missing_jobs(tmp_path, [tiny(), tiny("longer", epochs=8)], 1)
     compute(tmp_path / "one", jobs, 1)

@@ -19,7 +19,8 @@ PARTS = ("thm1", "thm2", "prop1")
     type=click.IntRange(1, 1000),
     default=12,
     show_default=True,
-    help="Runs of every case, seeds 0, 1, ...; those that are there are not run again.",
+    help="Runs of every case, seeds 0, 1, ... (four cases have four times as many); those that "
+    "are there are not run again.",
 )
 @click.option(
     "--quick",

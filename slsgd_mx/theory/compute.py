@@ -29,11 +29,11 @@ Done = Tuple[Job, Dict[int, List[Row]]]
 
 
 def missing_jobs(folder: Path, cases: Sequence[Case], seeds: int) -> List[Job]:
-    """What has to be computed for seeds 0..seeds-1 of every case; the longest first."""
+    """What has to be computed for seeds 0, 1, ... of every case; the longest first."""
     jobs = []
     for case in cases:
         there = read_rows(folder, case)
-        left = [seed for seed in range(seeds) if seed not in there]
+        left = [seed for seed in range(seeds * case.times) if seed not in there]
         jobs += [Job(case, tuple(left[i : i + CHUNK])) for i in range(0, len(left), CHUNK)]
     return sorted(jobs, key=lambda job: -job.epochs * job.case.config.k)
 
