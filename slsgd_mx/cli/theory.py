@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Any, List, Optional, Sequence
 
 import click
@@ -71,6 +72,8 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, out: Path, jobs: Opti
                     jobs or available_cores())  # fmt: skip
     for each in parts:
         report(each, folder, out, seeds)
+    where = "" if runs == Path("runs") else f" --runs {quote(str(runs))}"
+    click.echo(f"verdicts on C10 to C12: slsgd-mx claims{where}")
 
 
 def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: int) -> None:
