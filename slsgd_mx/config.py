@@ -12,7 +12,7 @@ from .aggregation import RULES, check_trim
 from .attacks import find_attack
 from .errors import ConfigError
 from .schedule import SCHEDULES
-from .sizes import TASKS, Cifar, Lstm, require, require_name, require_whole
+from .sizes import TASKS, Cifar, Lstm, Problem, require, require_name, require_whole
 
 LARGEST = 3.4e38  # what a float32 holds
 
@@ -44,7 +44,7 @@ class RunConfig:
     True
     """
 
-    task: Union[Cifar, Lstm] = field(default_factory=Cifar)
+    task: Union[Cifar, Lstm, Problem] = field(default_factory=Cifar)
     n: int = 100
     k: int = 10
     b: int = 0

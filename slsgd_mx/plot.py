@@ -67,6 +67,7 @@ class Panel:
     xlabel: str = "Epochs"
     decay_epoch: int | None = None  # a thin vertical mark: alpha decays here
     yscale: str = "linear"  # or "log"
+    xscale: str = "linear"  # or "log"
     ylim: tuple[float, float] | None = None
     zoom: bool = False  # curves may leave it unremarked, as long as they end inside
     outside: str = "leaves the picture"  # what the legend says of a curve that does
@@ -162,6 +163,7 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
     bands = [band(curve) for curve in panel.curves]
     ylim = panel.ylim or frame(bands, panel.yscale == "log")
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale=panel.yscale, ylim=ylim)
+    ax.set_xscale(panel.xscale)
     ax.set_title(textwrap.fill(panel.title, 50), pad=6 if panel.decay_epoch is None else 18)
     remarks = {}
     for curve, (low, mean, high) in zip(panel.curves, bands):
@@ -178,8 +180,12 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
     if panel.yscale == "linear" and (heights % 1 == 0).all():
         ax.yaxis.get_major_locator().set_params(integer=True)  # epochs, counted
     places = sorted({float(x) for curve in panel.curves for x in curve.x})
+    if panel.xscale == "log":
+        ax.minorticks_off()
     if 0 < len(places) <= _TICKED:
         ax.set_xticks(places)
+        if panel.xscale == "log" and max(places) < 1000:  # beyond, powers of ten read better
+            ax.set_xticklabels([f"{x:g}" for x in places])
     elif all(x % 1 == 0 for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     left, right = ax.get_xlim()

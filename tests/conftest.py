@@ -27,12 +27,17 @@ SIZES = {
         test_batches=3,
         width=8,
     ),
+    "problem": dict(objective="logistic", dimension=3, samples=10, L=1.0),  # it has labels
 }
-SYMBOLS = {"cifar": dict(batch_size=10), "lstm": dict(batch_size=3, gamma=5)}
+SYMBOLS = {
+    "cifar": dict(batch_size=10),
+    "lstm": dict(batch_size=3, gamma=5),
+    "problem": dict(batch_size=5, gamma=0.5),
+}
 
 
 def tiny_config(kind, **changes):
-    """8 devices of 10 images or 36 tokens, with changes by name of RunConfig or of its task."""
+    """8 devices of 10 images, 36 tokens or 10 samples; changes by name of RunConfig or its task."""
     names = {field.name for field in dataclasses.fields(TASKS[kind])}
     sizes = {**SIZES[kind], **{name: changes.pop(name) for name in names & set(changes)}}
     symbols = dict(n=8, k=4, epochs=3, eval_every=1, **SYMBOLS[kind])

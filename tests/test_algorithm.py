@@ -113,7 +113,7 @@ def test_poisoned_devices_train_on_poisoned_labels(tiny, task, x0, monkeypatch, 
         assert bad == [task.classes - 1 - label for label in y]
     elif attack == "label-shift":
         assert bad == [max(label - 7, 0) for label in y]
-    else:
+    elif tiny().task.kind != "problem":  # which draws with replacement
         assert sorted(bad) == sorted(y)
 
 
@@ -121,9 +121,13 @@ def one_pass(task, batches, poison):
     """Inputs and labels of one pass of device 3."""
     inputs, labels = [], []
     for *parts, y in islice(batches(3, stream(0, "x"), poison), task.steps_per_pass(3)):
-        inputs += [part if isinstance(part, int) else part.asnumpy().tolist() for part in parts]
-        labels += y.asnumpy().ravel().tolist()
+        inputs += [part if isinstance(part, int) else as_array(part).tolist() for part in parts]
+        labels += as_array(y).ravel().tolist()
     return inputs, labels
+
+
+def as_array(part):
+    return part if isinstance(part, np.ndarray) else part.asnumpy()
 
 
 def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):

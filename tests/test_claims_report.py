@@ -15,6 +15,7 @@ from slsgd_mx.claims import (
     FAILS,
     HOLDS,
     OPEN,
+    THEORY,
     Check,
     Verdict,
     catalogue,
@@ -24,9 +25,10 @@ from slsgd_mx.figures import FIGURES, Size, runs_of
 
 
 def test_every_claim_is_said_with_its_rule():
-    assert list(CLAIMS) == [f"C{n}" for n in range(1, 10)]
+    assert list(CLAIMS) == [f"C{n}" for n in range(1, 13)]
     for id, claim in CLAIMS.items():
-        assert claim.id == id and claim.rule and claim.where.startswith("Fig. ")
+        assert claim.id == id and claim.rule
+        assert claim.where.split()[0] in (["Theorem", "Proposition"] if id in THEORY else ["Fig."])
     assert all("one repeat" in CLAIMS[f"C{n}"].rule for n in (1, 2, 3, 4, 5, 6, 7, 9))
 
 
@@ -121,11 +123,12 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     size = Size("smoke", {"epochs": 16}, repeats=1, seed=7)
     make(Path("runs"), "C3", size, only(dict(q=2), test_accuracy=0.6))
     verdicts = claims.judge_all(Path("runs"), size)
-    assert [v.verdict for v in verdicts] == [OPEN, OPEN, FAILS, HOLDS, HOLDS, *[OPEN] * 4]
+    assert [v.verdict for v in verdicts] == [OPEN, OPEN, FAILS, HOLDS, HOLDS, *[OPEN] * 7]
     said = call(capsys, *ASKED)
     assert said.out == claims.to_text(verdicts) + (
         "what to do now: slsgd-mx all --preset smoke --repeats 1 --seed 7 --epochs 16 "
         "computes the missing runs\n"
+        "what to do now: slsgd-mx theory computes what C10, C11, C12 lack\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     said = call(capsys, *ASKED, "--json", "--out", "made/here")
@@ -141,6 +144,7 @@ def test_the_command_on_another_folder(tmp_path, monkeypatch, capsys):
     said = call(capsys, "--runs", "else where", "--preset", "laptop").out
     assert "slsgd-mx all --preset laptop --runs 'else where' computes" in said
     assert said.count("not enough data  (Fig.") == 9 and "at least 0.9, no value, 6 runs" in said
+    assert "slsgd-mx theory --runs 'else where' computes what C10, C11, C12 lack" in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -86,4 +86,5 @@ def test_drawn_models_are_decided_by_their_seed(task, draw):
     for seed in (1, 1, 2):
         getattr(task, draw)(seed)
         drawn.append({key: value.asnumpy().tobytes() for key, value in task.values.items()})
-    assert drawn[0] == drawn[1] and drawn[0] != drawn[2]
+    given = draw == "initialize" and hasattr(task, "visited")  # the theorems start from one x_0
+    assert drawn[0] == drawn[1] and (drawn[0] == drawn[2]) == given

@@ -12,7 +12,7 @@ EVERY = [(task, name) for task in PRESETS for name in PRESETS[task]]
 
 
 def test_every_task_has_the_same_presets():
-    assert set(PRESETS) == set(TASKS)
+    assert set(PRESETS) == set(TASKS) - {"problem"}  # whose sizes are those of the theory's cases
     assert all(list(names) == ["paper", "laptop", "smoke"] for names in PRESETS.values())
 
 

@@ -134,7 +134,7 @@ def test_checkpoints_hold_the_epochs_they_are_named_after(config, tmp_path):
     paths = list_checkpoints(tmp_path / "run" / "checkpoint")
     assert [path.name.split(".")[0] for path in paths] == ["epoch-000004", "epoch-000003"]
     epoch, values, notes = load_newest(tmp_path / "run" / "checkpoint")
-    assert epoch == 4 and len(values) == {"cifar": 28, "lstm": 10}[config.task.kind]
+    assert epoch == 4 and len(values) == {"cifar": 28, "lstm": 10, "problem": 1}[config.task.kind]
     assert notes["accepted"] + notes["refused"] + notes["missing"] == config.k  # since row 3
 
 
@@ -170,7 +170,7 @@ def test_the_listener_hears_every_epoch(config, tmp_path):
     evaluated = [progress.epoch for progress in heard if progress.metrics]
     assert evaluated == [3, 6, 7]
     assert tuple(heard[3].metrics) == config.task.metrics
-    unit = {"cifar": 10, "lstm": 3 * 4 * 3}[config.task.kind]  # what one worker sees in an epoch
+    unit = {"cifar": 10, "lstm": 3 * 4 * 3, "problem": 10}[config.task.kind]  # of one worker
     assert all(progress.units % unit == 0 and progress.seconds > 0 for progress in heard[1:])
 
 

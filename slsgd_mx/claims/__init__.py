@@ -23,9 +23,13 @@ slow-down
 epochs to a loss
     The first evaluated epoch with a training loss as low; T + eval_every, a lower bound, for a run
     that never had it or diverged.  Two such runs say nothing about each other.
+floor
+    Of the theory's cases: the mean of F(x_t) - F(x_*) over the last half of the epochs.  C10 to C12
+    are judged on the tables that ``slsgd-mx theory`` leaves in RUNS/theory, over the seeds that the
+    tables compared have in common.
 """
 
-from .catalogue import CLAIMS, Claim, decide, judge_all
+from .catalogue import CLAIMS, THEORY, Claim, decide, judge_all
 from .estimates import FAILS, HOLDS, OPEN, Check, Verdict
 from .evidence import Evidence
 from .report import to_json, to_markdown, to_text
@@ -35,6 +39,7 @@ __all__ = [
     "FAILS",
     "HOLDS",
     "OPEN",
+    "THEORY",
     "Check",
     "Claim",
     "Evidence",

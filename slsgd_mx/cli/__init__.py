@@ -19,6 +19,7 @@ COMMANDS = {
     "lstm": "training",
     "demo": "demo",
     **{name: "figures" for name in [*(f"fig{n}" for n in range(1, 14)), "ledger", "all"]},
+    "theory": "theory",
     "claims": "claims",
     "launch": "launch",
     "dist": "dist",

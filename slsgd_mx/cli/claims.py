@@ -41,13 +41,14 @@ NOT_SIZES = ("repeats", "seed", "loss", "alphas")
 def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes: Any) -> None:
     """Judge the paper's claims on finished runs, each by a rule that is printed along.
 
-    A claim holds, does not hold, or there is not enough data; nothing is computed anew.
+    A claim holds, does not hold, or there is not enough data; nothing is computed anew. C1 to C9
+    are judged on the runs of figures, C10 to C12 on what slsgd-mx theory left in RUNS/theory.
 
     \b
     slsgd-mx claims --preset smoke
     slsgd-mx claims --preset laptop --out figures/laptop
     """
-    from ..claims import judge_all, to_json, to_markdown, to_text
+    from ..claims import THEORY, judge_all, to_json, to_markdown, to_text
     from ..figures import Size
 
     asked = given(**sizes)
@@ -63,13 +64,20 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
         write({"claims.json": text, "claims.md": to_markdown(verdicts)}, out)
     if size.config("cifar").task.data == "synthetic":
         click.echo("synthetic data: these verdicts show how claims are judged, no more", err=True)
-    if any(verdict.missing for verdict in verdicts):
-        options = {**asked, **({} if runs == Path("runs") else {"runs": quote(str(runs))})}
+    missing = [verdict.claim for verdict in verdicts if verdict.missing]
+    where = {} if runs == Path("runs") else {"runs": quote(str(runs))}
+    if set(missing) - set(THEORY):
+        options = {**asked, **where}
         if alphas:
             options["alphas"] = ",".join(f"{alpha:g}" for alpha in alphas)
         options.pop("loss", None)  # which nothing is computed by
         more = "".join(f" {_flag(name)} {value}" for name, value in options.items())
         way = f"what to do now: slsgd-mx all --preset {preset}{more} computes the missing runs"
+        click.echo(way, err=as_json)
+    lacking = [claim for claim in missing if claim in THEORY]
+    if lacking:
+        more = "".join(f" {_flag(name)} {value}" for name, value in where.items())
+        way = f"what to do now: slsgd-mx theory{more} computes what {', '.join(lacking)} lack"
         click.echo(way, err=as_json)
 
 

@@ -87,4 +87,8 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
         from .lstm import LstmTask
 
         return LstmTask(config, data_dir)
+    if config.task.kind == "problem":
+        from .problem import ProblemTask
+
+        return ProblemTask(config)
     raise AssertionError(f"task {config.task.kind!r} is in sizes.TASKS but not here")

@@ -1,0 +1,123 @@
+"""The checks of C10 to C12, on the tables that ``slsgd-mx theory`` keeps in RUNS/theory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Callable, Dict, List, Sequence
+
+from ..errors import SlsgdError
+from ..theory import cases, summary
+from ..theory.tables import Table, read_rows
+from .estimates import AT_LEAST, AT_MOST, OPEN, Check, Estimate, Limit, at_least, at_most, estimate
+from .evidence import Evidence
+
+NEVER = Limit(AT_MOST, 0.0, 0.0, exact=True)
+Values = Callable[..., Sequence[float]]  # tables -> a number for each seed, or one in all
+
+
+def judge_rate(evidence: Evidence) -> List[Check]:
+    """C10."""
+    checks = [
+        check(evidence, f"{case.title}: share of epochs above the bound", NEVER, [case], above)
+        for case in cases.problem_cases().values()
+    ]
+    limit = Limit(AT_MOST, 0.01, 0.0, least=2)
+    for case in cases.rate_cases().values():
+        what = f"no floor, {case.title}: log10 of error by rate^t F(x_0) - F(x_*), at its largest"
+        checks.append(check(evidence, what, limit, [case], summary.log_excess_of_rate))
+    small, large = min(cases.ALPHAS), max(cases.ALPHAS)
+    for world, by_alpha in cases.alpha_cases().items():
+        pair = [by_alpha[small], by_alpha[large]]
+        name = f"{cases.WORLDS[world][1]}: alpha={small:g} by alpha={large:g}"
+        less, more = Limit(AT_MOST, 0.0, 0.0, least=2), Limit(AT_LEAST, 0.0, 0.0, least=2)
+        checks.append(check(evidence, f"{name}, log10 of the floor", less, pair, log_floors))
+        checks.append(check(evidence, f"{name}, log10 of epochs", more, pair, log_epochs))
+    return checks
+
+
+def judge_trimming(evidence: Evidence) -> List[Check]:
+    """C11."""
+    attacks = cases.attack_cases()
+    checks = [
+        check(evidence, f"{case.title}: share of epochs above the bound", NEVER, [case], above)
+        for case in attacks.values()
+        if case.config.q
+    ]
+    for name in ("negation", "gaussian"):
+        pair = [attacks[f"{name}-1e6"], attacks[f"{name}-1e2"]]
+        limit = Limit(AT_MOST, 0.1, 0.0, least=2)
+        what = f"{name}, c=1e6 by c=1e2: log10 of the floor"
+        checks.append(check(evidence, what, limit, pair, log_floors))
+    for population in cases.POPULATIONS:
+        for symbol, sweep in cases.sweep_cases(population).items():
+            low, high = min(sweep), max(sweep)
+            limit = Limit(AT_MOST if symbol == "k" else AT_LEAST, 0.0, 0.0, least=2)
+            what = f"{population}, {symbol}={high} by {symbol}={low}: log10 of the floor"
+            checks.append(check(evidence, what, limit, [sweep[high], sweep[low]], log_floors))
+    return checks
+
+
+def judge_negation(evidence: Evidence) -> List[Check]:
+    """C12."""
+    limits = {
+        "plain": Limit(AT_LEAST, 1.0, 0.0, least=2),
+        "trimmed": Limit(AT_MOST, 0.05, 0.0, least=2),
+    }
+    checks = []
+    for name, limit in limits.items():
+        line = cases.negation_cases()[name]
+
+        def slopes(*tables: Table, scales: Sequence[float] = tuple(line)) -> List[float]:
+            return summary.negation_slopes(list(zip(scales, tables)))
+
+        what = f"{cases.DEFENCES[name][0]}: slope of log error over log c"
+        checks.append(check(evidence, what, limit, list(line.values()), slopes))
+    return checks
+
+
+def check(
+    evidence: Evidence, what: str, limit: Limit, needed: Sequence[cases.Case], values: Values
+) -> Check:
+    """Compare values of the tables needed, over the seeds that all of them have."""
+    folder = Path(evidence.home) / "theory"
+    rows: List[Dict] = []
+    missing = []
+    for case in needed:
+        try:
+            rows.append(read_rows(folder, case))
+        except (SlsgdError, OSError):
+            rows.append({})
+        if not rows[-1]:
+            missing.append(case.name)
+    found = Check(what, OPEN, limit.sense, limit.value, missing=missing)
+    seeds = sorted(set.intersection(*(set(each) for each in rows)))
+    if missing or not seeds:
+        return found
+    tables = [Table(c, {s: each[s] for s in seeds}) for c, each in zip(needed, rows)]
+    numbers = [value for value in values(*tables) if math.isfinite(value)]
+    if len(numbers) < limit.least:
+        note = f"{len(numbers)} values, and {limit.least} are needed"
+        return replace(found, note=note)
+    mean, margin = estimate(numbers, limit.margin)
+    margin = 0.0 if limit.exact else margin
+    judge = at_least if limit.sense == AT_LEAST else at_most
+    verdict = judge(Estimate(mean, margin), limit.value)
+    repeats = len(seeds) if limit.exact else len(numbers)
+    return replace(found, verdict=verdict, estimate=mean, margin=margin, repeats=repeats)
+
+
+def above(table: Table) -> List[float]:
+    return [summary.exceeds(table)]
+
+
+def log_floors(table: Table, other: Table) -> List[float]:
+    """Per seed, log10 of one floor by the other."""
+    return [math.log10(a / b) for a, b in zip(table.floors, other.floors)]
+
+
+def log_epochs(table: Table, other: Table) -> List[float]:
+    """Per seed, log10 of the epochs to a tenth of the first error, by the other's."""
+    pairs = zip(summary.epochs_to(table, 0.1), summary.epochs_to(other, 0.1))
+    return [math.log10(a / b) for a, b in pairs]

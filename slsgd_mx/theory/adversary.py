@@ -1,0 +1,99 @@
+"""A server that keeps notes, and an adversary who sees every honest push before making its own.
+
+The threat model allows arbitrary pushes, so poisoned workers may know everything.  They stay
+``silent`` in the algorithm; what they push is made here, when the honest have pushed.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Optional
+
+import numpy as np
+
+from .._mxnet import mx
+from ..aggregation import trimmed_mean_rows
+from ..arrays import as_numpy
+from ..server import ModelServer, Update
+
+FAR = 1e6  # beyond every honest value; how far does not matter where b >= q
+
+Adversary = Callable[[np.ndarray, int, int, np.ndarray], np.ndarray]
+
+
+def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndarray:
+    """What q colluders push to move Trmean_b as far from x_* as one epoch allows; (q, d).
+
+    On a coordinate the trimmed mean can be anything between what all q at the lower end give and
+    what all q at the upper end give, whatever they push: the worse end is the worst there is.  So
+    for separable F no attack does more harm in one epoch.
+
+    >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
+    [[1000000.0]]
+    """
+    ends = [trimmed_with(honest, b, np.full((q, honest.shape[1]), far)) for far in (-FAR, FAR)]
+    lower, upper = (np.abs(end - x_star) for end in ends)
+    return np.broadcast_to(np.where(upper >= lower, FAR, -FAR), (q, honest.shape[1]))
+
+
+def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
+    """Trmean_b of honest and poisoned rows together, by the project's own rule; (d,)."""
+    rows = np.concatenate([honest, pushed]).astype(np.float32)
+    out = np.empty(honest.shape[1], np.float32)
+    trimmed_mean_rows(list(rows), b, out)
+    return out.astype(np.float64)
+
+
+class WatchingServer(ModelServer):
+    """A ``ModelServer`` of one parameter that notes what was pushed.
+
+    Parameters
+    ----------
+    adversary : callable, optional
+        ``adversary(honest, b, q, x_star)`` fills the slots of silent workers.
+    x_star : (d,)
+        What the adversary wants to keep the model from.
+
+    After ``update``: ``variance`` of the honest pushes (sum over coordinates, over k-q) and
+    ``deviation``, ``|Trmean_b - honest mean|^2``.  Set ``poisoned`` before every epoch.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        b: int,
+        nonfinite: str,
+        x_star: np.ndarray,
+        adversary: Optional[Adversary] = None,
+    ) -> None:
+        super().__init__(k, b, nonfinite=nonfinite)
+        self.trim, self.refuses = b, nonfinite == "reject"
+        self.x_star, self.adversary = x_star, adversary
+        self.poisoned: List[int] = []
+        self.variance = self.deviation = 0.0
+        self._seen: Dict[int, np.ndarray] = {}
+
+    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
+        self._seen[slot] = as_numpy(value).astype(np.float64)
+        super().push(key, value, slot)
+
+    def update(self, alpha: float) -> Update:
+        honest = np.array([x for slot, x in self._seen.items() if slot not in self.poisoned])
+        if self.adversary is not None and self.poisoned:
+            pushed = self.adversary(honest, self.trim, len(self.poisoned), self.x_star)
+            for slot, x in zip(self.poisoned, pushed):
+                self.push("x", mx.nd.array(x, dtype=np.float32), slot)
+        self._note(honest)
+        self._seen.clear()
+        return super().update(alpha)
+
+    def _note(self, honest: np.ndarray) -> None:
+        mean = honest.mean(axis=0)
+        pushed = [x for slot, x in self._seen.items() if slot in self.poisoned]
+        if self.refuses:
+            pushed = [x for x in pushed if np.isfinite(x).all()]
+        with np.errstate(over="ignore"):
+            together = trimmed_with(
+                honest, self.trim, np.array(pushed).reshape(-1, honest.shape[1])
+            )
+        self.variance = float(((honest - mean) ** 2).sum() / len(honest))
+        self.deviation = float(((together - mean) ** 2).sum())

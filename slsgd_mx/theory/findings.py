@@ -1,0 +1,26 @@
+"""Steps of the paper's proofs that were tried: what is printed, what was found, in numbers."""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+from .cases import Case
+from .tables import Table
+
+HOLDS, LOOSE = "holds", "holds, loosely"
+FAILS = "does not hold as printed"
+NOT_SHOWN = "does not follow"  # from the theorem, whatever happens in the runs
+EMPTY = "holds, and says nothing"
+HIDDEN = "hides a factor"
+Find = Callable[[Case], Table]
+
+
+class Finding(NamedTuple):
+    """One step: where, what is printed, what was found, and the number beside the one printed."""
+
+    step: str
+    printed: str
+    found: str
+    measured: float
+    against: float
+    verdict: str

@@ -1,0 +1,129 @@
+"""The pictures of Theorem 2, of the lemma inside it, and of Proposition 1; no MXNet."""
+
+from __future__ import annotations
+
+from typing import Dict
+
+import numpy as np
+
+from ..plot import Curve, Panel
+from . import cases, summary
+from .bounds import printed_lemma, sharp_lemma
+from .lemma import largest_ratio
+from .panels import FLOOR, Find, Picture, against_bounds, log_panel, over_epochs, over_values
+from .proof import beta_of
+from .tables import Table
+
+DRAWN = ("none", "trimmed", "negation-1e6", "gaussian-1e6", "inf", "away")
+
+
+def draw_attacks(find: Find) -> Picture:
+    found = {name: find(case) for name, case in cases.attack_cases().items()}
+    own = [
+        over_epochs(found[name], found[name].case.title, style=3 + i)
+        for i, name in enumerate(DRAWN)
+    ]
+    panels = [log_panel("Quadratic, every attack", own), _deviation(found["away"])]
+    for name in ("away", "away-least-squares", "away-logistic", "away-waves"):
+        title = "Quadratic" if name == "away" else found[name].case.title.split(" (")[0]
+        panels.append(log_panel(f"{title}, worst attack", against_bounds(found[name])))
+    note = (
+        "n=40, k=10, b=q=2, alpha=1, 2 to 6 local steps; bound: Theorem 2. Not drawn: c=1e2, "
+        "which looks like c=1e6, and NaN, which is +infinity to the trimmed mean."
+    )
+    return Picture(panels, "Theorem 2: the error under attack stays bounded", note)
+
+
+def _deviation(table: Table) -> Panel:
+    """The lemma at work: how far the worst attack moves the aggregate, epoch by epoch."""
+    config, epochs = table.case.config, table["epoch"][0, 1:]
+    variance = table["variance"][:, 1:]
+    sizes = (config.k, config.b, config.q)
+    curves = [
+        Curve("deviation, worst attack", epochs, table["deviation"][:, 1:], style=8),
+        Curve("its bound, b/(k-b-q)", epochs, sharp_lemma(*sizes) * variance, style=9),
+        Curve("its bound as printed", epochs, printed_lemma(*sizes) * variance, style=10),
+    ]
+    return log_panel("Trimmed mean less honest mean, squared", curves, "")
+
+
+SWEPT = {
+    "q": f"k=10, b={cases.Q_AT_B}",
+    "b": f"k=10, q={cases.B_AT_Q}",
+    "k": f"b=q={cases.K_AT}",
+}
+
+
+def sweep_tables(find: Find, population: str) -> Dict[str, Dict[int, Table]]:
+    return {
+        symbol: {value: find(case) for value, case in line.items()}
+        for symbol, line in cases.sweep_cases(population).items()
+    }
+
+
+def draw_sweeps(find: Find) -> Picture:
+    found = {name: sweep_tables(find, name) for name in cases.POPULATIONS}
+    panels = []
+    for symbol, fixed in SWEPT.items():
+        curves = [
+            over_values(cases.POPULATIONS[name], sweeps[symbol], lambda t: t.floors)
+            for name, sweeps in found.items()
+        ]
+        tables = found["symmetric"][symbol]
+        betas = np.array([beta_of(table.case) for table in tables.values()])
+        scaled = betas / betas[0] * float(next(iter(tables.values())).floors.mean())
+        curves.append(Curve(r"$\beta$, scaled to the symmetric's first", list(tables), scaled))
+        panels.append(log_panel(f"Over {symbol} ({fixed})", curves, FLOOR, xlabel=symbol))
+    curves = []
+    for number, symbol in enumerate(SWEPT):
+        by_beta = {beta_of(t.case): t for t in found["symmetric"][symbol].values()}
+        ordered = dict(sorted(by_beta.items()))
+        curves.append(over_values(f"over {symbol}", ordered, lambda t: t.floors, style=3 + number))
+    panels.append(log_panel(r"Against $\beta$ (symmetric)", curves, FLOOR, xlabel=r"$\beta$"))
+    note = "n=40, alpha=1, gamma=0.1, 2 to 6 local steps; the worst attack found."
+    return Picture(panels, r"Theorem 2: the error as q, b and k vary", note)
+
+
+def draw_lemma(find: Find) -> Picture:
+    sweeps = {name: sweep_tables(find, name) for name in cases.POPULATIONS}
+    panels = []
+    for symbol, fixed in SWEPT.items():
+        tables = sweeps["symmetric"][symbol]
+        sizes = [(t.case.config.k, t.case.config.b, t.case.config.q) for t in tables.values()]
+        x = list(tables)
+        curves = [
+            Curve("printed constant", x, [printed_lemma(*size) for size in sizes]),
+            Curve("sharp constant b/(k-b-q)", x, [sharp_lemma(*size) for size in sizes]),
+            Curve("largest of 20,000 adversarial draws", x, [largest_ratio(*s) for s in sizes]),
+        ]
+        for name, label in cases.POPULATIONS.items():
+            line = sweeps[name][symbol]
+            curves.append(over_values(f"in the runs, {label.lower()}", line, summary.run_ratios))
+        panels.append(log_panel(f"Over {symbol} ({fixed})", curves, "", xlabel=symbol))
+    note = "In the runs: the worst attack found, each seed's largest over epochs."
+    title = r"Lemma: $|Trmean_b$ - honest mean$|^2$ by the honest variance"
+    return Picture(panels, title, note, 3)
+
+
+def draw_negation(find: Find) -> Picture:
+    errors, distances = [], []
+    for name, line in cases.negation_cases().items():
+        tables = {c: find(case) for c, case in line.items()}
+        label = cases.DEFENCES[name][0]
+        errors.append(over_values(label, tables, lambda t: t["error"][:, -1]))
+        distances.append(over_values(label, tables, lambda t: np.sqrt(t["distance2"][:, -1])))
+    scales = np.array(cases.SCALES)
+    size = next(iter(cases.negation_cases()["plain"].values())).config
+    dragged = size.q / size.k * scales
+    objective = summary.objective_of(size)
+    loss = [objective.error(np.full(size.task.dimension, far)) for far in dragged]
+    away = [np.linalg.norm(far - objective.x_star) for far in dragged]
+    label = "at (q/k) c on every coordinate"
+    panels = [
+        log_panel("Error", [*errors, Curve(label, scales, loss)], r"$F(x_T) - F(x_*)$",
+                  xlabel="c", xscale="log"),
+        log_panel("Distance", [*distances, Curve(label, scales, away)], r"$|x_T - x_*|$",
+                  xlabel="c", xscale="log"),
+    ]  # fmt: skip
+    note = "n=40, k=10, q=2 push -((k-q)/q) x + c; equal devices, T=10."
+    return Picture(panels, "Proposition 1: without trimming the error follows c", note)

@@ -1,0 +1,73 @@
+"""Tables for people: the assumptions of every problem, and the steps of the proofs; no MXNet."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+from . import cases
+from .cases import Case
+from .findings import Finding
+from .proof import FINDINGS
+from .summary import Assumptions, assumptions
+from .tables import Table, read_table, write_csv
+
+TITLES = {"thm1": "Theorem 1", "thm2": "Theorem 2", "prop1": "Proposition 1"}
+
+
+def reported_cases(part: str) -> List[Case]:
+    """The cases whose assumptions are reported: one for each problem of a part."""
+    if part == "thm1":
+        return [*cases.problem_cases().values(), *cases.rate_cases().values()]
+    if part == "thm2":
+        return [case for case in cases.attack_cases().values() if case.config.q]
+    return [line[max(line)] for line in cases.negation_cases().values()]
+
+
+def write_reports(
+    part: str, folder: Path, out: Path, seeds: int
+) -> Tuple[List[Assumptions], List[Finding]]:
+    """Write assumptions-PART.csv and proof-PART.csv; return what is in them."""
+    seen: Dict[str, Table] = {}
+
+    def find(case: Case) -> Table:
+        if case.name not in seen:
+            seen[case.name] = read_table(folder, case, seeds)
+        return seen[case.name]
+
+    reports = [assumptions(find(case)) for case in reported_cases(part)]
+    columns = list(Assumptions.__dataclass_fields__)
+    write_csv(out / f"assumptions-{part}.csv", columns, (astuple(report) for report in reports))
+    findings = FINDINGS[part](find)
+    write_csv(out / f"proof-{part}.csv", Finding._fields, findings)
+    return reports, findings
+
+
+def assumptions_text(part: str, reports: List[Assumptions]) -> str:
+    """For a terminal: the constants of every problem, and which assumptions it meets."""
+    lines = [f"{TITLES[part]}: the assumptions"]
+    for r in reports:
+        legal = f"gamma={r.gamma:g} {'<=' if r.gamma_is_legal else '>'} {r.gamma_limit:.3g}"
+        everywhere = "everywhere" if r.gradient_bounded_everywhere else "on the region visited only"
+        lines.append(
+            f"  {r.objective}: L={r.L:.3g}, mu={r.mu_F:.3g} (of every sample: {r.mu:.3g}), {legal}"
+        )
+        lines.append(
+            f"    F(x_0)-F(x_*)={r.first_error:.4g}, V_2={r.V_2_pushed:.4g}, gradients bounded "
+            f"{everywhere}: V_1={r.V_1_region:.4g} (seen: {r.V_1_seen:.4g})"
+        )
+        lines.append(
+            f"    floor fitted {r.fitted:.3g} = {r.fitted_constant:.2g} (V_1 + (1+1/k-1/n) V_2), "
+            f"with the proof's constants {r.explicit:.3g}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def findings_text(part: str, findings: List[Finding]) -> str:
+    """For a terminal: each step with its two numbers."""
+    lines = [f"{TITLES[part]}: the proof"]
+    for f in findings:
+        lines.append(f"  {f.verdict:24}  {f.step}: printed: {f.printed}")
+        lines.append(f"  {'':24}  {f.found}: {f.measured:.4g} (against {f.against:.4g})")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,202 @@
+"""What a table says: the assumptions on the region visited, bounds and floors; no MXNet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List, Tuple
+
+import numpy as np
+
+from ..config import RunConfig
+from ..objectives import Objective, build_objective
+from .bounds import (
+    Constants,
+    bound,
+    decay,
+    explicit_attacked_floor,
+    explicit_floor,
+    fitted_floor,
+    inverse_square_limit,
+)
+from .tables import Table
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """Assumptions 1 to 3 of a problem, computed and seen; squares as in the paper."""
+
+    case: str
+    objective: str
+    L: float
+    mu: float  # for every sample
+    mu_F: float  # for F, which is what the proof uses
+    gamma: float
+    gamma_limit: float  # min(1/L, 2)
+    gamma_is_legal: bool
+    slope_at_optimum: float  # |grad F(x_*)|, 0 up to rounding
+    F_star: float
+    first_error: float  # F(x_0) - F(x_*)
+    gradient_bounded_everywhere: bool  # Assumption 3 as printed, on all of R^d
+    V_1_seen: float  # largest |grad f|^2 of the minibatches drawn
+    V_1_region: float  # no |grad f(x; z)|^2 is larger within sqrt(V_2) of x_*, for any sample
+    V_2: float  # as printed: h = 0..H-1
+    V_2_pushed: float  # with the pushes, h = H
+    paper_sum: float  # V_1 + (1 + 1/k - 1/n) V_2
+    fitted: float  # least floor with which the bound holds
+    explicit: float  # floor with every constant of the proof
+    fitted_constant: float  # fitted / paper_sum
+    explicit_by_first: float  # explicit / first_error: above 1 the bound is never below the start
+
+
+def objective_of(config: RunConfig) -> Objective:
+    return build_objective(config.task, config.n)
+
+
+def region_gradient(objective: Objective, v2: float) -> float:
+    """The most ``|grad f(x; z)|^2`` can be for any sample where ``|x - x_*|^2 <= V_2``.
+
+    ``(max_z |grad f(x_*; z)| + L sqrt(V_2))^2``, by L-smoothness of every f.
+    """
+    at_optimum = np.sqrt((objective.sample_gradients(objective.x_star) ** 2).sum(axis=2).max())
+    return float((at_optimum + objective.L * np.sqrt(v2)) ** 2)
+
+
+def constants_of(table: Table) -> Constants:
+    """What the explicit floor of a case is made of, over all its seeds."""
+    config, objective = table.case.config, objective_of(table.case.config)
+    low, high = config.local_steps or (1, 1)
+    v2 = float(table["v2_pushed"].max())
+    v1 = region_gradient(objective, v2)
+    return Constants(
+        config.n, config.k, config.gamma, low, high, objective.L, objective.mu_F, v1, v2
+    )
+
+
+def remaining(config: RunConfig) -> np.ndarray:
+    """The paper's factor of F(x_0) - F(x_*), for t = 0..T; (T+1,)."""
+    alphas = [config.alpha_at(t) for t in range(1, config.epochs + 1)]
+    low, _ = config.local_steps or (1, 1)
+    return decay(alphas, config.gamma, low)
+
+
+def explicit(table: Table) -> float:
+    """The floor with the proof's constants: Theorem 2's where there is trimming, else 1's."""
+    config = table.case.config
+    if config.b or config.q:
+        return explicit_attacked_floor(constants_of(table), config.b, config.q)
+    return explicit_floor(constants_of(table))
+
+
+def explicit_bound(table: Table) -> np.ndarray:
+    """The theorem with the proof's constants, by epoch; (T+1,)."""
+    return bound(table.first, explicit(table), remaining(table.case.config))
+
+
+def fitted_bound(table: Table) -> np.ndarray:
+    """The theorem with the least floor under which it holds, by epoch; (T+1,)."""
+    left = remaining(table.case.config)
+    return bound(table.first, fitted_floor(table.mean, left), left)
+
+
+def exceeds(table: Table) -> float:
+    """The share of epochs in which the mean error lies above the explicit bound."""
+    slack = 1.0 + 1e-9
+    return float(np.mean(~(table.mean <= explicit_bound(table) * slack)))
+
+
+def log_excess_of_rate(table: Table) -> List[float]:
+    """Per seed, the largest log10 of error over ``rate^t (F(x_0) - F(x_*))``: 0 if it bounds.
+
+    Errors below what float32 can tell from 0 are left out.
+    """
+    left = remaining(table.case.config) * table.first
+    tiny = 1e-9 * table.first
+    excess = []
+    for errors in table["error"]:
+        seen = (errors > tiny) & (left > tiny)
+        excess.append(float(np.log10(errors[seen] / left[seen]).max()))
+    return excess
+
+
+def epochs_to(table: Table, share: float) -> List[float]:
+    """Per seed, the first epoch with at most that share of the first error; T+1 if none."""
+    never = table.case.config.epochs + 1.0
+    below = table["error"] <= share * table.first
+    return [float(np.argmax(row)) if row.any() else never for row in below]
+
+
+def assumptions(table: Table) -> Assumptions:
+    """The report on a problem."""
+    config, objective = table.case.config, objective_of(table.case.config)
+    c = constants_of(table)
+    v1, v2 = float(table["gradient2"].max()), float(table["v2"].max())
+    paper_sum = v1 + (1 + 1 / config.k - 1 / config.n) * v2
+    fitted, floor = fitted_floor(table.mean, remaining(config)), explicit(table)
+    limit = min(1.0 / objective.L, 2.0)
+    return Assumptions(
+        case=table.case.name,
+        objective=table.case.title,
+        L=objective.L,
+        mu=objective.mu,
+        mu_F=objective.mu_F,
+        gamma=config.gamma,
+        gamma_limit=limit,
+        gamma_is_legal=config.gamma <= limit,
+        slope_at_optimum=float(np.linalg.norm(objective.full_gradient(objective.x_star))),
+        F_star=objective.least,
+        first_error=table.first,
+        gradient_bounded_everywhere=objective.gradient_is_bounded,
+        V_1_seen=v1,
+        V_1_region=c.V_1,
+        V_2=v2,
+        V_2_pushed=c.V_2,
+        paper_sum=paper_sum,
+        fitted=fitted,
+        explicit=floor,
+        fitted_constant=fitted / paper_sum,
+        explicit_by_first=floor / table.first,
+    )
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """The slope of the straight line through (log10 x, log10 y) with least squares."""
+    u, v = np.log10(x), np.log10(y)
+    u = u - u.mean()
+    return float(u @ (v - v.mean()) / (u @ u))
+
+
+def negation_slopes(tables: List[Tuple[float, Table]]) -> List[float]:
+    """Per seed, how log10 of the last error grows with log10 c."""
+    scales = np.array([c for c, _ in tables])
+    last = np.array([table["error"][:, -1] for _, table in tables])  # (scales, seeds)
+    return [slope(scales, last[:, seed]) for seed in range(last.shape[1])]
+
+
+def run_ratios(table: Table) -> np.ndarray:
+    """Per seed, the largest deviation by variance over epochs."""
+    return (table["deviation"][:, 1:] / table["variance"][:, 1:]).max(axis=1)
+
+
+def square_limit(table: Table) -> float:
+    """Where alpha_t = 1/t^2 ends on a quadratic without noise: each coordinate on its own."""
+    objective = objective_of(table.case.config)
+    steps = table.case.config.local_steps[0]
+    left = [
+        inverse_square_limit((1.0 - table.case.config.gamma * curvature) ** steps)
+        for curvature in objective.total
+    ]
+    x = objective.x_star + np.array(left) * (objective.x_0 - objective.x_star)
+    return objective.error(x)
+
+
+def drift_limit(config: RunConfig) -> float:
+    """Where averaging local descent ends on unlike quadratics, whatever alpha: F less F(x_*).
+
+    H steps from x take device i to ``c_i + (1 - gamma l_i)^H (x - c_i)`` on a coordinate; the mean
+    over devices is x where ``sum_i w_i (x - c_i) = 0`` with ``w_i = 1 - (1 - gamma l_i)^H``.
+    """
+    objective = objective_of(config)
+    steps = config.local_steps[0] if config.local_steps else 1
+    weights = 1.0 - (1.0 - config.gamma * objective.curvatures) ** steps  # (n, d)
+    centres = objective.inputs.mean(axis=1)
+    return objective.error((weights * centres).sum(axis=0) / weights.sum(axis=0))
