@@ -15,7 +15,6 @@ from ..objectives import build_objective
 from ..randomness import stream
 from . import Poison, Task
 
-METRICS = ("train_loss", "error", "distance")
 BLOCK = 16  # minibatches drawn at once
 
 
@@ -38,7 +37,7 @@ class ProblemTask(Task):
     classes = 2
 
     def __init__(self, config: RunConfig) -> None:
-        self.objective = build_objective(config.task, config.n)
+        self.objective, self.names = build_objective(config.task, config.n), config.task.metrics
         samples = self.objective.inputs.shape[1]
         self.batch_size = self.units_per_step = min(config.batch_size, samples)
         self.steps = max(1, samples // self.batch_size)
@@ -88,7 +87,7 @@ class ProblemTask(Task):
         self._write(x)
 
     def score_sizes(self, parts: int) -> List[int]:
-        return [len(METRICS)] + [0] * (parts - 1)
+        return [len(self.names)] + [0] * (parts - 1)
 
     def score(self, part: int, parts: int) -> np.ndarray:
         """All metrics, in the first part: there is nothing to share."""
@@ -101,7 +100,7 @@ class ProblemTask(Task):
         return np.array([loss, loss - self.objective.least, distance])
 
     def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
-        return dict(zip(METRICS, scores[0].tolist()))
+        return dict(zip(self.names, scores[0].tolist()))
 
     def _note(self, path: List[np.ndarray], slopes: List[np.ndarray]) -> None:
         away = ((np.array(path) - self.objective.x_star) ** 2).sum(axis=1)
