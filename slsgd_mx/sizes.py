@@ -25,7 +25,7 @@ def require_whole(config: object, **lowest: int) -> None:
     for name, least in lowest.items():
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigError(f"{name}={value!r} must be a whole number")
+            raise ConfigError(f"{name}={value!r} must be a whole number, {name} >= {least}")
         require(value >= least, name, value, f"{name} >= {least}")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from slsgd_mx import ModelServer
 from slsgd_mx._mxnet import mx
 from slsgd_mx.aggregation import RULES, Rule, trimmed_mean_rows
-from slsgd_mx.dist.client import check_rule
+from slsgd_mx.dist.protocol import check_rule
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.shard import Layout, Place, Shard, all_finite, cut, moving_average
 

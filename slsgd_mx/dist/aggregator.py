@@ -6,7 +6,6 @@ that makes no sense can do more than be ignored, with a line in the log.
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Callable, Dict, Optional, Union
 
@@ -42,6 +41,7 @@ from .protocol import (
 )
 
 Log = Callable[[str], None]
+LONGEST = 300  # characters of a line about somebody else's message
 
 
 class Aggregator:
@@ -58,6 +58,7 @@ class Aggregator:
         self.setup: Optional[Configure] = None
         self.status = Status()
         self.shard: Optional[Shard] = None
+        self.server: Optional[int] = None  # which one this is
         self._model: Optional[np.ndarray] = None  # header and values, the memory workers pull from
         self._board: Optional[np.ndarray] = None  # the status, likewise
         self._reports: Dict[int, Report] = {}
@@ -69,7 +70,7 @@ class Aggregator:
             command = read_command(body)
             self._carry_out(command)
         except ProtocolError as error:
-            self.log(f"command ignored: {error}")
+            self.log(f"command ignored: {str(error)[:LONGEST]}")
         self._publish()
 
     def push(self, key: int, pushed: np.ndarray, stored: np.ndarray) -> None:
@@ -103,10 +104,10 @@ class Aggregator:
             raise ProtocolError(f"{stored.size} values, not {HEADER + stop - start}")
         epoch, slot = read_header(pushed)
         if slot == HELLO:
-            self._adopt((start, stop), stored)
+            self._adopt(server, (start, stop), stored)
             return
-        if self.shard is None:
-            raise ProtocolError("there is no model yet")
+        if self.shard is None or server != self.server:
+            raise ProtocolError("there is no such model here")
         if self.status.phase != RUNNING or epoch != self.status.epoch + 1:
             raise ProtocolError(f"slot {slot} of epoch {epoch}, after epoch {self.status.epoch}")
         if not 0 <= slot < self.setup.settings.k:
@@ -119,12 +120,16 @@ class Aggregator:
         self.shard.slots[slot] = pushed[HEADER:]
         self.status.states[slot] = FINITE if self.shard.is_finite(slot) else NOT_FINITE
 
-    def _adopt(self, stretch: Range, stored: np.ndarray) -> None:
+    def _adopt(self, server: int, stretch: Range, stored: np.ndarray) -> None:
         """The memory of the model shows itself."""
         if self.shard is not None:
             raise ProtocolError("the model is there already")
-        self._model, plain = stored, cut(self.setup.plain, stretch)
-        self.shard = Shard(stored[HEADER:], self.setup.settings.k, plain)
+        k, plain = self.setup.settings.k, cut(self.setup.plain, stretch)
+        try:
+            self.shard = Shard(stored[HEADER:], k, plain)
+        except MemoryError:
+            raise ProtocolError(f"no memory for k={k} slots of {stretch[1] - stretch[0]} values") from None
+        self._model, self.server = stored, server
         self._start_if_ready()
 
     def _take_report(self, pushed: np.ndarray, stored: np.ndarray) -> None:
@@ -139,7 +144,7 @@ class Aggregator:
         others = range(1, self.setup.workers)  # worker 0 decides, and reports to nobody
         if report.rank not in others or report.epoch != self.status.epoch + 1:
             raise ProtocolError(f"a report of worker {report.rank} on epoch {report.epoch}")
-        if not all(0 <= cost < math.inf for cost in report[2:]):
+        if self.status.phase != RUNNING or not all(0 <= cost <= 2**48 for cost in report[2:]):
             raise ProtocolError(f"a report of costs {report[2:]}")
         self._reports[int(report.rank)] = report
         self._count_reports()
@@ -170,6 +175,8 @@ class Aggregator:
         elif command.epoch != self.status.epoch + 1:
             raise ProtocolError(f"epoch {command.epoch} after epoch {self.status.epoch}")
         elif isinstance(command, Begin):
+            if self._began is not None:
+                raise ProtocolError(f"epoch {command.epoch} has begun already")
             self._began = self.clock()
         else:
             self._commit(command)
@@ -189,7 +196,10 @@ class Aggregator:
             raise ProtocolError("there is no model under way")
         if any(slot >= settings.k for slot in [*commit.accepted, *commit.refused]):
             raise ProtocolError(f"slots out of range: 0 <= slot < {settings.k}")
-        legal = (FINITE, NOT_FINITE) if settings.nonfinite == "keep" else (FINITE,)
+        came = (FINITE, NOT_FINITE)
+        legal = came if settings.nonfinite == "keep" else (FINITE,)
+        if any(status.states[slot] not in came for slot in commit.refused):
+            raise ProtocolError(f"{commit.refused} are to be refused, and not all have come")
         if any(status.states[slot] not in legal for slot in commit.accepted):
             raise ProtocolError(f"{commit.accepted} are to be aggregated, and not all have come, finite")
         if commit.applied and len(commit.accepted) <= 2 * settings.b:

@@ -50,7 +50,7 @@ class Options:
         check_patience(self.patience)
         if self.deadline is not None:
             legal = 0 < self.deadline < math.inf
-            require(legal, "deadline", f"{self.deadline:g}", "deadline > 0 seconds")
+            require(legal, "deadline", f"{self.deadline:g}", "a finite number of seconds, deadline > 0")
 
 
 def launch(

@@ -69,7 +69,7 @@ class Cluster:
 
 
 def check_patience(patience: float) -> None:
-    require(2 <= patience < math.inf, "patience", f"{patience:g}", "patience >= 2 seconds")
+    require(2 <= patience < math.inf, "patience", f"{patience:g}", "a finite number of seconds, patience >= 2")
 
 
 def say(text: str) -> None:
