@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Union
 
@@ -67,9 +68,10 @@ class RunConfig:
     warm_up: bool = True
     seed: int = 0
     eval_every: int = 10
+    deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
 
     def __post_init__(self) -> None:
-        for name in ("gamma", "alpha", "drop_rate", "attack_scale"):
+        for name in ("gamma", "alpha", "drop_rate", "attack_scale", "deadline"):
             self._set_number(name)
         if isinstance(self.local_steps, list):  # as JSON has it
             object.__setattr__(self, "local_steps", tuple(self.local_steps))
@@ -103,6 +105,9 @@ class RunConfig:
             low, high = self.local_steps
             require(1 <= low <= high, "local_steps", f"{low}:{high}", "1 <= MIN <= MAX")
             require(self.passes == 1, "passes", self.passes, "passes=1 where local_steps is given")
+        if self.deadline is not None:
+            legal = "a finite number of seconds, deadline > 0"
+            require(0 < self.deadline < math.inf, "deadline", f"{self.deadline:g}", legal)
         if self.selection == "permutation":
             divides = self.n % self.k == 0
             require(divides, "k", self.k, f"a divisor of n={self.n} with selection by permutation")
@@ -159,6 +164,8 @@ class RunConfig:
     def to_dict(self) -> Dict[str, Any]:
         values = dataclasses.asdict(self)
         values["task"] = {"kind": self.task.kind, **values["task"]}
+        if self.deadline is None:  # as it was before there were any: identities stay
+            del values["deadline"]
         return values
 
     def to_json(self) -> str:

@@ -7,10 +7,12 @@ whoever runs for long asks for it now and then.
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from typing import List
+from typing import Iterator, List
 
 _received: List[int] = []
+_held: List[bool] = []
 
 
 def install() -> None:
@@ -26,6 +28,17 @@ def check() -> None:
         raise KeyboardInterrupt(_received[-1])
 
 
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Let nothing break into what has to be finished, such as saving; ``check`` tells later."""
+    _held.append(True)
+    try:
+        yield
+    finally:
+        _held.pop()
+
+
 def _note(number: int, frame: object) -> None:
     _received.append(number)
-    raise KeyboardInterrupt(number)
+    if not _held:
+        raise KeyboardInterrupt(number)

@@ -55,6 +55,15 @@ def how_it_ended(code: int) -> str:
     return f"was killed by {killer}" if code < 0 else f"exited with {code}"
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process was sent SIGSTOP, as far as this system tells."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rsplit(")", 1)[1].split()[0] == "T"
+
+
 def tail(path: Path, lines: int = 5) -> str:
     """The end of a log."""
     try:

@@ -68,6 +68,7 @@ class Slots:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings.check()
         self.layout, self.closed = Layout(), False
+        self._initial: List[np.ndarray] = []
         self._arrived: List[Set[str]] = [set() for _ in range(settings.k)]
 
     def add(self, key: str, value: mx.nd.NDArray, averaged: bool) -> None:
@@ -76,6 +77,14 @@ class Slots:
         if self.closed:
             raise ConfigError(f"key {key!r} comes too late: the server is in use already")
         self.layout.add(key, value.shape, averaged)
+        self._initial.append(np.array(value.asnumpy(), np.float32).reshape(-1))
+
+    def take_initial(self) -> np.ndarray:
+        """The flat model as it was initialised; no key can be added any more."""
+        self.closed = True
+        empty = [np.empty(0, np.float32)]
+        flat, self._initial = np.concatenate(empty + self._initial), []
+        return flat
 
     def check_key(self, key: str) -> None:
         if key not in self.layout.places:
@@ -147,6 +156,11 @@ class Server(abc.ABC):
         """Whether the global model has neither NaN nor infinity."""
 
 
+def look_into(flat: np.ndarray, layout: Layout) -> Dict[str, mx.nd.NDArray]:
+    """The parameters of a flat model as NDArrays, the same memory."""
+    return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}
+
+
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha <= 1:
         raise ConfigError(f"alpha={alpha} is out of range: needs 0 < alpha <= 1")
@@ -194,7 +208,6 @@ class ModelServer(Server):
     ) -> None:
         self.settings = Settings(k, b, rule, nonfinite)
         self._slots = Slots(self.settings)
-        self._initial: List[np.ndarray] = []
         self._watch = Stopwatch()
 
     def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
@@ -203,7 +216,6 @@ class ModelServer(Server):
         All of them come before the first push or pull.
         """
         self._slots.add(key, value, averaged)
-        self._initial.append(np.array(value.asnumpy(), np.float32).reshape(-1))
 
     def start(self, epoch: int) -> None:
         """Every parameter is there; which epoch the model is of makes no difference here."""
@@ -253,21 +265,14 @@ class ModelServer(Server):
     @functools.cached_property
     def _shard(self) -> Shard:
         """The whole model; once it is there, no key can be added."""
-        self._slots.closed = True
-        empty = [np.empty(0, np.float32)]
-        flat, self._initial = np.concatenate(empty + self._initial), []
-        return Shard(flat, self.settings.k, self._slots.layout.plain)
+        return Shard(self._slots.take_initial(), self.settings.k, self._slots.layout.plain)
 
     @functools.cached_property
     def _values(self) -> Dict[str, mx.nd.NDArray]:
         """NDArrays that look into the model's memory."""
-        return self._look_into(self._shard.value)
+        return look_into(self._shard.value, self._slots.layout)
 
     @functools.cached_property
     def _pushed(self) -> List[Dict[str, mx.nd.NDArray]]:
         """NDArrays that look into the memory of the slots."""
-        return [self._look_into(row) for row in self._shard.slots]
-
-    def _look_into(self, flat: np.ndarray) -> Dict[str, mx.nd.NDArray]:
-        layout = self._slots.layout
-        return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}
+        return [look_into(row, self._slots.layout) for row in self._shard.slots]

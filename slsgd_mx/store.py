@@ -81,7 +81,7 @@ class RunStore:
         """Raise an InUseError if another process holds the folder."""
         path = self.folder / ".lock"
         if path.exists():
-            with disk_errors(self.folder), open(path) as lock:
+            with disk_errors(self.folder), open(path, "r+") as lock:
                 _take(lock, self.folder)
 
     def finished(self) -> bool:

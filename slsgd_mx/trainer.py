@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
+from . import interrupts
 from ._mxnet import mx
 from .algorithm import EpochReport, initialize, pull, run_epoch
 from .config import RunConfig
+from .errors import ConfigError
 from .files import Values
 from .manifest import describe
 from .server import ModelServer, Server
@@ -85,6 +87,10 @@ def train(
     >>> [row["epoch"] for row in result.rows]
     ['1', '2']
     """
+    if config.deadline is not None:
+        raise ConfigError(
+            f"deadline={config.deadline:g} needs workers that can be too slow: slsgd-mx launch"
+        )
     store = RunStore(Path(out), config)
     if store.finished():
         return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
@@ -120,7 +126,8 @@ def run(
         _run_epochs(start, config, task, server, store, tally, saver, notify)
         store.finish(server.values())
     except BaseException:  # Ctrl-C and full disks included: keep what was computed
-        saver.write()
+        with interrupts.held():
+            saver.write()
         raise
     return RunResult(store.folder, store.rows(), resumed_from=start)
 

@@ -165,8 +165,19 @@ CHANGES = dict(
     n=120, k=12, b=1, q=1, gamma=0.05, alpha=0.8, alpha_schedule="constant", alpha_decay_epoch=3,
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
-    task=Cifar(width=63),
+    task=Cifar(width=63), deadline=2.5,
 )  # fmt: skip
+
+
+def test_without_a_deadline_nothing_is_said_of_it():
+    """Folders from before there was one keep their names."""
+    assert "deadline" not in RunConfig().to_json()
+    assert RunConfig.from_json(RunConfig(deadline=2).to_json()).deadline == 2.0
+
+
+@pytest.mark.parametrize("value", [0, -1.5, float("nan"), float("inf")])
+def test_deadlines_that_are_none(value):
+    refused(f"deadline={value:g} is out of range: needs a finite number of", deadline=value)
 
 
 def test_every_field_is_part_of_the_identity():

@@ -191,7 +191,7 @@ def test_roles_placed_by_somebody_else(roles, tmp_path):
     assert numbers(tmp_path / "run") == numbers(tmp_path / "alone")
     said = [roles.log(f"worker-{number}").read_text() for number in range(2)]
     assert sum("run folder:" in text for text in said) == 1
-    assert sum("worker 0 has the results" in text for text in said) == 1
+    assert sum("worker 0 has ended; it has the results" in text for text in said) == 1
 
 
 def test_workers_that_compute_something_else_are_refused(roles, tmp_path):

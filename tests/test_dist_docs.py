@@ -22,7 +22,7 @@ STAND_INS = {
     "srun": """
         shift; pids=; code=0
         for number in 0 1 2 3 4 5 6; do SLURM_PROCID=$number "$@" & pids="$pids $!"; done
-        for pid in $pids; do wait $pid || code=$?; done
+        for pid in $pids; do wait $pid; got=$?; [ $got -le $code ] || code=$got; done
         exit $code""",
 }
 

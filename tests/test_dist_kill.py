@@ -94,7 +94,7 @@ def test_a_stopped_server_is_noticed_in_time(config, alone, attempts, tmp_path, 
 
 def test_a_device_too_slow_is_left_out_and_comes_back(tiny, attempts, tmp_path):
     """Stopped for a while, with a deadline: epochs go on without it, and then again with it."""
-    config = tiny(epochs=400, eval_every=1, b=0)
+    config = tiny(epochs=400, eval_every=1, b=0, deadline=0.7)
     stopped, resumed = hit_at(3, attempts, "follower", signal.SIGSTOP), []
 
     def listen(progress):
@@ -109,7 +109,7 @@ def test_a_device_too_slow_is_left_out_and_comes_back(tiny, attempts, tmp_path):
                 raise KeyboardInterrupt  # seen enough
 
     with pytest.raises(KeyboardInterrupt):
-        launch(config, tmp_path / "run", listener=listen, options=Options(2, 1, deadline=0.7))
+        launch(config, tmp_path / "run", listener=listen, options=Options(2, 1))
     rows = read_metrics(tmp_path / "run")
     assert len(attempts) == 1
     assert {row["missing"] for row in rows[:3]} == {"0"}

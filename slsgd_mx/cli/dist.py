@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Callable, Optional, Tuple
 
 import click
 
 from .engines import DEADLINE, PATIENCE, Engine, run_command
-from .options import with_options
+from .options import given, with_options
 
 
 @click.group()
@@ -41,8 +42,12 @@ def _play(role: Callable, *arguments: object) -> None:
     except (SlsgdError, KeyboardInterrupt) as error:
         told = failure(error)
         told.show()
-        sys.stderr.flush()
-        os._exit(told.exit_code)
+        code = told.exit_code
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @dist.command()
@@ -84,13 +89,12 @@ def worker(
         from ..dist.roles import run_worker
 
         result = _play(
-            lambda cluster: run_worker(
-                config, folder, data_dir, cluster, patience, deadline, listener
-            )
+            lambda cluster: run_worker(config, folder, data_dir, cluster, patience, listener)
         )
         if result is None:
-            click.echo("done; worker 0 has the results", err=True)
+            click.echo("worker 0 has ended; it has the results", err=True)
             ctx.exit(0)
         return result
 
-    run_command(ctx, command, Engine(train, suitable_threads, single=True))
+    engine = Engine(train, suitable_threads, single=True, changes=given(deadline=deadline))
+    run_command(ctx, command, engine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import click
@@ -17,6 +17,7 @@ class Engine:
     train: Callable
     threads: Callable[[str], int]
     single: bool = False  # one run only
+    changes: Dict[str, Any] = field(default_factory=dict)  # in the configuration
 
 
 def current_engine() -> Engine:
@@ -60,7 +61,8 @@ PARAMETER_SERVER = [
     option(
         "--workers",
         type=click.IntRange(min=1),
-        help="Processes that train, each its share of S_t. Default: one for every core.",
+        help="Processes that train, each its share of S_t. Default: one for every core, "
+        "10 at most (the paper's k).",
     ),
     option(
         "--servers",
@@ -84,11 +86,11 @@ def server_options(
 
 
 def make_options(workers: Optional[int], servers: Optional[int], **more: Any):
-    """The launcher's options, one worker a core by default."""
+    """The launcher's options, one worker a core by default, but for more than there are slots."""
     from ..dist.launcher import Options
     from ..threads import thread_count
 
-    return Options(workers or thread_count(), servers or 1, **more)
+    return Options(workers or min(thread_count(), 10), servers or 1, **more)
 
 
 def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> None:

@@ -15,7 +15,7 @@ from .engines import (
     run_command,
     share_threads,
 )
-from .options import with_options
+from .options import given, with_options
 
 RESTARTS = click.option(
     "--restarts",
@@ -50,13 +50,12 @@ def launch(
     bit. If a process dies or hangs, all are restarted from the last checkpoint. The run folder has
     a log of each in logs/. For several machines see slsgd-mx dist and docs/cluster.md.
     """
-    options = make_options(
-        workers, servers, patience=patience, restarts=restarts, deadline=deadline
-    )
+    options = make_options(workers, servers, patience=patience, restarts=restarts)
 
     def train(config, folder, data_dir, listener=None):
         from ..dist.launcher import launch as run
 
         return run(config, folder, data_dir, listener, options=options)
 
-    run_command(ctx, command, Engine(train, share_threads(options.workers)))
+    threads, changes = share_threads(options.workers), given(deadline=deadline)
+    run_command(ctx, command, Engine(train, threads, changes=changes))

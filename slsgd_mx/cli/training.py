@@ -110,7 +110,7 @@ def run_training(
     set_threads(threads or engine.threads(preset))
     if engine.single and repeats > 1:
         raise click.UsageError("--repeats needs one job a seed here: give each job its own --seed")
-    asked = given(**changes)
+    asked = {**given(**changes), **engine.changes}
     config = make_config(task, preset, **asked)
     warnings = config.warnings()
     if config.q == 0 and {"attack", "attacker_start", "attack_scale"} & set(asked):

@@ -18,7 +18,7 @@ from .._mxnet import mx
 from ..algorithm import pull
 from ..arrays import as_ndarray
 from ..errors import ConfigError, RunError
-from ..server import Server, Settings, Slots, Update, check_alpha
+from ..server import Server, Settings, Slots, Update, check_alpha, look_into
 from ..shard import all_finite
 from ..stopwatch import Costs, Stopwatch
 from ..tasks import Task
@@ -86,11 +86,10 @@ class DistributedServer(Server):
         self.deadline, self._share, self._score_sizes = deadline, share, score_sizes
         self.epoch = 0  # committed last
         self._slots = Slots(settings)
-        self._initial: List[np.ndarray] = []
         self._watch = Stopwatch()
         self._sent = 0  # bytes, since the last report
         self._began: Optional[float] = None  # the epoch under way, for its deadline
-        self._started = False
+        self._shown = self._started = False  # a first status; all there is
 
     @property
     def coordinates(self) -> bool:
@@ -98,12 +97,10 @@ class DistributedServer(Server):
 
     def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
         self._slots.add(key, value, averaged)
-        self._initial.append(np.array(value.asnumpy(), np.float32).reshape(-1))
 
     def start(self, epoch: int) -> None:
         """Give the servers their parts of the model; a follower takes the epoch from them."""
-        self._slots.closed, self.epoch = True, epoch
-        self._flat, self._initial = np.concatenate(self._initial), []
+        self._flat, self.epoch = self._slots.take_initial(), epoch
         if self.coordinates:
             self.node.command(to_json(self._setup()))
         self._show_status(Status())
@@ -125,8 +122,9 @@ class DistributedServer(Server):
         """Tell the others, who may be waiting to begin, that there is nothing more to do."""
         if self._started:
             self.node.command(to_json(End()))
-        else:
+        elif not self._shown:
             self._show_status(Status(phase=ENDED))
+        # else a server did not start: the others notice when this worker is gone
 
     def await_end(self) -> None:
         """Wait until the coordinator has nothing more to do."""
@@ -302,6 +300,7 @@ class DistributedServer(Server):
 
     def _show_status(self, status: Status) -> None:
         """The first status there is."""
+        self._shown = True
         status.states, status.outcomes = np.zeros(self._k), np.zeros(self._k)
         self._init(self._keys(STATUS), [as_ndarray(status.to_array())] * self._servers)
 
@@ -417,13 +416,9 @@ class DistributedServer(Server):
 
     @functools.cached_property
     def _outgoing_parts(self) -> Dict[str, mx.nd.NDArray]:
-        return self._look_into(self._outgoing)
+        return look_into(self._outgoing, self._slots.layout)
 
     @functools.cached_property
     def _parts(self) -> Dict[str, mx.nd.NDArray]:
-        return self._look_into(self._flat)
-
-    def _look_into(self, flat: np.ndarray) -> Dict[str, mx.nd.NDArray]:
-        layout = self._slots.layout
-        return {key: as_ndarray(layout.view(flat, key)) for key in layout.places}
+        return look_into(self._flat, self._slots.layout)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import selectors
 import signal
@@ -26,8 +25,8 @@ from .. import errors
 from ..config import RunConfig
 from ..errors import DivergedError, LostError, RunError
 from ..files import disk_errors, warn
-from ..sizes import require, require_whole
-from ..processes import Message, Reader, environment, how_it_ended, tail
+from ..sizes import require_whole
+from ..processes import Message, Reader, environment, how_it_ended, is_stopped, tail
 from ..store import RunStore
 from ..threads import thread_count
 from .node import Cluster, check_patience
@@ -37,20 +36,16 @@ SAVING = 20.0  # seconds the coordinator gets to save, and the others to leave
 
 @dataclass(frozen=True)
 class Options:
-    """How to run on a parameter server; none of it changes a number, but for the deadline."""
+    """How to run on a parameter server; none of it changes a number."""
 
     workers: int = 2
     servers: int = 1
     patience: float = 30.0  # seconds
     restarts: int = 3  # in a row, without an epoch more than ever before
-    deadline: Optional[float] = None  # seconds
 
     def __post_init__(self) -> None:
         require_whole(self, workers=1, servers=1, restarts=0)
         check_patience(self.patience)
-        if self.deadline is not None:
-            legal = 0 < self.deadline < math.inf
-            require(legal, "deadline", f"{self.deadline:g}", "a finite number of seconds, deadline > 0")
 
 
 def launch(
@@ -78,7 +73,6 @@ def launch(
         "folder": str(out),
         "data_dir": None if data_dir is None else str(data_dir),
         "prefix": None if prefix is None else str(prefix),
-        "deadline": options.deadline,
     }
     progress = _Progress(config, listener)
     failures, furthest = 0, -1
@@ -93,6 +87,8 @@ def launch(
                 continue
             except LostError as error:
                 why = str(error)
+        if store.finished():  # it was on its way out
+            continue
         failures = 1 if progress.epoch > furthest else failures + 1
         furthest = max(furthest, progress.epoch)
         if failures > options.restarts:
@@ -158,7 +154,7 @@ class _Roles:
                 with contextlib.suppress(OSError):
                     process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            if self.coordinator is not None:
+            if self.coordinator is not None and not is_stopped(self.coordinator.pid):
                 self.coordinator.wait(SAVING)
         for process in self.processes.values():
             process.kill()
@@ -202,7 +198,7 @@ class _Roles:
             since = self._left.setdefault(name, time.monotonic())
             if code == 0 and time.monotonic() - since < SAVING:
                 continue  # at the end others leave a little before worker 0 says that it is done
-            end = tail(self.logs / f"{name}.log", 1) if code > 0 else ""
+            end = "" if code == -signal.SIGKILL else tail(self.logs / f"{name}.log", 1)
             raise LostError(f"{name} {how_it_ended(code)}" + (f" ({end})" if end else ""))
 
     def _let_go(self) -> None:

@@ -1,12 +1,14 @@
 """One node of MXNet's parameter server: joining it, leaving it, and not waiting for the dead.
 
-MXNet waits for ever for a node that is gone.  Two things end that: every wait of ours has a limit,
-and ps-lite's heartbeats tell the scheduler of lost nodes, and the nodes of a lost scheduler.
-Whoever notices leaves with exit code 75 (LostError), and so, one after the other, do all.
+MXNet waits for ever for a node that is gone.  Two things end that: ps-lite's heartbeats tell the
+scheduler of lost nodes, and the nodes of a lost scheduler; and every wait of ours has a limit, a
+generous one, for a server that aggregates a large model answers nobody meanwhile.  Whoever notices
+leaves with exit code 75 (LostError), and so, one after the other, do all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
@@ -14,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional
 
@@ -21,6 +24,7 @@ from ..errors import ConfigError, LostError, SlsgdError
 from ..sizes import require
 
 JOINING = 60.0  # seconds that everybody has at least to be there; else four times the patience
+ANSWERING = 20  # times the patience, for an answer of somebody whose heart beats
 ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
@@ -74,7 +78,21 @@ def check_patience(patience: float) -> None:
 
 def say(text: str) -> None:
     """A line for the log, with the time."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nowhere to write to: what matters is told otherwise
+        print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _or_die(callback: Callable) -> Callable:
+    """An error in what MXNet calls would be ignored: rather end, and be restarted."""
+
+    def call(*arguments: object) -> None:
+        try:
+            callback(*arguments)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    return call
 
 
 class Node:
@@ -93,7 +111,7 @@ class Node:
         self.cluster, self.role, self.patience = cluster, role, patience
         self.joining = max(JOINING, 4 * patience)
         self.lost = ""  # whom, once somebody is
-        self._left = False
+        self._left, self._lock = False, threading.Lock()
 
     def __enter__(self) -> Node:
         from .._mxnet import mx  # before DMLC_ROLE is set: see there
@@ -114,8 +132,9 @@ class Node:
 
     def __exit__(self, kind: Optional[type], *exc: object) -> None:
         """Take leave of the others; who is told to stop, or has lost them, just goes."""
-        self._left = True
-        handle, self.kv.handle = self.kv.handle, type(self.kv.handle)()
+        with self._lock:
+            self._left = True
+            handle, self.kv.handle = self.kv.handle, type(self.kv.handle)()
         politely = kind is None or issubclass(kind, SlsgdError) and kind is not LostError
         if self.role == "worker" and politely:
             limit = self.patience if kind is None else min(5.0, self.patience)
@@ -133,7 +152,7 @@ class Node:
 
         The main thread stays open to signals meanwhile.
         """
-        limit = self.patience if patience == -1 else patience
+        limit = ANSWERING * self.patience if patience == -1 else patience
         done, result = threading.Event(), []  # type: ignore[var-annotated]
 
         def work() -> None:
@@ -145,7 +164,9 @@ class Node:
 
         threading.Thread(target=work, daemon=True).start()
         if not done.wait(limit):
-            raise LostError(f"no answer to {what} within {limit:g} seconds")
+            raise LostError(
+                f"no answer to {what} within {limit:g} seconds (it is {ANSWERING} times --patience)"
+            )
         value, error = result[0]
         if error is not None:
             raise error
@@ -165,12 +186,17 @@ class Node:
 
         def on_command(head: int, body: bytes, _: object) -> None:
             if not ready:  # MXNet takes it no earlier, and it has to be there for the first push
-                self.kv._set_updater(update)
+                self.kv._set_updater(_or_die(update))
                 ready.append(True)
             control(body or b"")
 
-        callback = prototype(on_command)
-        self._check_call(self._lib.MXKVStoreRunServer(self.kv.handle, callback, None))
+        for number in (signal.SIGINT, signal.SIGTERM):  # the main thread is MXNet's from now on
+            signal.signal(number, signal.SIG_DFL)
+        callback = prototype(_or_die(on_command))
+        if self._lib.MXKVStoreRunServer(self.kv.handle, callback, None):
+            why = self._lib.MXGetLastError().decode(errors="replace").strip().splitlines()
+            place = f"{self.cluster.host}:{self.cluster.port}"
+            raise ConfigError(f"MXNet cannot be the {self.role} at {place}: {why[0]}")
         self._left = True
 
     def _others(self) -> str:
@@ -185,14 +211,15 @@ class Node:
         limit, alarms, give_up, joined = int(self.patience), 0, time.monotonic() + self.joining, False
         while not self._left:
             time.sleep(0.25)
-            handle = self.kv.handle
-            if self._left or not handle:
-                return
-            joined = joined or self._lib.MXKVStoreGetRank(handle, ctypes.byref(number)) == 0
+            with self._lock:
+                handle = self.kv.handle
+                if self._left or not handle:
+                    return
+                joined = joined or self._lib.MXKVStoreGetRank(handle, ctypes.byref(number)) == 0
+                self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
             if not joined and time.monotonic() > give_up:
                 say(f"not everybody was there within {self.joining:g} seconds")
                 os._exit(LostError.exit_code)
-            self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
             alarms = alarms + 1 if number.value else 0
             if alarms == 3:  # ps-lite gives a false one while it starts
                 who = "the scheduler" if self.role != "scheduler" else f"{number.value} node(s)"

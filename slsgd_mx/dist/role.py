@@ -33,7 +33,6 @@ def main(role: str, parent: str) -> int:
     patience = float(os.environ["SLSGD_MX_PATIENCE"])
     if role == "worker":
         return _work(json.loads(sys.stdin.readline()), cluster, patience)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when it is over
     from .roles import run_scheduler, run_server
 
     (run_server if role == "server" else run_scheduler)(cluster, patience)
@@ -41,8 +40,8 @@ def main(role: str, parent: str) -> int:
 
 
 def _work(job: Dict[str, Any], cluster: Cluster, patience: float) -> int:
+    from .. import _mxnet  # noqa: F401  (before signals are handled)
     from .roles import run_worker
-    from .client import Overtaken  # noqa: F401  (imports MXNet before signals are handled)
 
     report = reporter()
     interrupts.install()
@@ -53,7 +52,6 @@ def _work(job: Dict[str, Any], cluster: Cluster, patience: float) -> int:
             None if job["data_dir"] is None else Path(job["data_dir"]),
             cluster,
             patience,
-            job["deadline"],
             _listener(report),
             None if job["prefix"] is None else Path(job["prefix"]),
         )

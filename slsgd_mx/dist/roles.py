@@ -9,10 +9,11 @@ from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
+from .. import interrupts
 from ..config import RunConfig
 from ..errors import LostError, SlsgdError
 from ..manifest import describe
-from .node import Cluster, Node, say
+from .node import Cluster, Node, check_patience, say
 
 TOLD = ("threads", "mxnet", "numpy", "slsgd_mx", "data_sha256")  # what has to be equal everywhere
 
@@ -48,7 +49,6 @@ def run_worker(
     data_dir: Optional[Path],
     cluster: Cluster,
     patience: float,
-    deadline: Optional[float] = None,
     listener: Optional[Callable] = None,
     prefix: Optional[Path] = None,
 ):
@@ -56,11 +56,13 @@ def run_worker(
     from ..server import Settings
     from ..tasks import build_task
     from .client import DistributedServer
-    from .protocol import check_rule
+    from .protocol import check_rule, stretches
     from .shares import share_slots
 
     check_rule(config.rule, cluster.servers)
+    check_patience(patience)
     task = build_task(config, data_dir)
+    stretches(sum(value.size for value in task.values.values()), cluster.servers)  # or it is told
     with Node(cluster, "worker", patience) as node:
         server = DistributedServer(
             node,
@@ -68,7 +70,7 @@ def run_worker(
             fingerprint(config, task),
             lambda t: share_slots(t, config, task, cluster.workers)[node.rank],
             task.score_sizes(cluster.workers),
-            deadline,
+            config.deadline,
         )
         say(f"worker {node.rank} of {cluster.workers}")
         try:
@@ -129,6 +131,7 @@ def _follow(config: RunConfig, task: Any, server: Any) -> None:
     except Overtaken:
         return
     while True:
+        interrupts.check()
         t = server.await_epoch()
         if t is None:
             return
@@ -140,4 +143,4 @@ def _follow(config: RunConfig, task: Any, server: Any) -> None:
             if config.is_evaluated(t):
                 server.help_evaluate(task)
         except Overtaken:
-            say(f"epoch {t} went on without this worker")
+            say(f"the others went on from epoch {t}, or ended, without this worker")
