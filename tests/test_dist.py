@@ -1,6 +1,7 @@
 """Real processes over loopback compute what one process does, to the bit."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -195,11 +196,11 @@ def test_roles_placed_by_somebody_else(roles, tmp_path):
 
 
 def test_workers_that_compute_something_else_are_refused(roles, tmp_path):
-    roles.start("scheduler", "dist", "scheduler", "--patience", 4)
+    roles.start("scheduler", "dist", "scheduler", "--patience", 6)
     for number in range(2):
-        roles.start(f"server-{number}", "dist", "server", "--patience", 4)
+        roles.start(f"server-{number}", "dist", "server", "--patience", 6)
         words = [*WORDS, "--seed", number, "--out", tmp_path / "run"]
-        roles.start(f"worker-{number}", "dist", "worker", "--patience", 4, "--", *words)
+        roles.start(f"worker-{number}", "dist", "worker", "--patience", 6, "--", *words)
     codes = roles.wait()
     assert 2 in codes.values() and 0 not in [codes["worker-0"], codes["worker-1"]]
     said = [roles.log(f"worker-{number}").read_text() for number in range(2)]
@@ -276,3 +277,39 @@ def test_one_worker_too_many_is_left_waiting(roles, tmp_path):
     invited = [process for process in roles.processes.values() if process is not extra]
     assert {process.wait(60) for process in invited} == {0}
     assert (tmp_path / "run" / "DONE").exists() and extra.poll() is None
+
+
+def test_a_server_told_to_stop_stops_and_so_do_all(roles, tmp_path):
+    roles.start("scheduler", "dist", "scheduler", "--patience", 6)
+    for number in range(2):
+        roles.start(f"server-{number}", "dist", "server", "--patience", 6)
+        words = [*WORDS, "--epochs", 5000, "--out", tmp_path / "run"]
+        roles.start(f"worker-{number}", "dist", "worker", "--patience", 6, "--", *words)
+    wait_until(lambda: read_metrics(tmp_path / "run"), "the first epoch")
+    roles.processes["server-1"].terminate()
+    codes = roles.wait()
+    assert codes.pop("server-1") == -signal.SIGTERM
+    assert set(codes.values()) == {75}
+
+
+OWN_RULE = """
+from slsgd_mx import aggregation
+from slsgd_mx.cli import main
+aggregation.RULES["mine"] = aggregation.RULES["mean"]
+main(prog_name="slsgd-mx")
+"""
+
+
+def test_a_server_that_cannot_start_ends_the_run(roles, tmp_path):
+    """A rule that workers know and servers do not: told, and nobody waits for ever."""
+    roles.start("scheduler", "dist", "scheduler", "--patience", 6)
+    words = [*WORDS[:-2], "--rule", "mine", "--out", tmp_path / "run"]
+    for number in range(2):
+        roles.start(f"server-{number}", "dist", "server", "--patience", 6)
+        arguments = ["dist", "worker", "--patience", 6, "--", *words]
+        roles.start(f"worker-{number}", *arguments, code=OWN_RULE)
+    codes = roles.wait()
+    assert sorted(codes[f"worker-{number}"] for number in range(2)) == [1, 75]
+    said = [roles.log(f"worker-{number}").read_text() for number in range(2)]
+    assert sum("a server did not take its part of the model" in text for text in said) == 1
+    assert "rule='mine' is unknown" in roles.log("server-0").read_text()

@@ -14,7 +14,7 @@ from slsgd_mx.store import read_metrics
 from slsgd_mx.trainer import train
 
 HOSTS = ("scheduler", "server-0", "worker-0", "worker-1")
-PATIENCE = 4
+PATIENCE = 6
 TRAIN = """
 import time
 from slsgd_mx import trainer
