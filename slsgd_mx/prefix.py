@@ -28,7 +28,7 @@ def prefix_of(config: RunConfig) -> Optional[RunConfig]:
 def check_prefix(prefix: RunConfig, config: RunConfig) -> None:
     """Raise a RunError unless a run of the prefix is the beginning of a run of the other."""
     ours, theirs = _all_but_alpha(config), _all_but_alpha(prefix)
-    differ = [name for name in ours if ours[name] != theirs.get(name)]
+    differ = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     if any(prefix.alpha_at(t) != config.alpha_at(t) for t in range(1, prefix.epochs + 1)):
         differ.append("alpha before the prefix ends")
     if differ:

@@ -48,6 +48,8 @@ def attempts(monkeypatch):
     yield started
     for roles in started:  # none of them is left, whatever happened
         assert not any(alive(process.pid) for process in roles.processes.values())
+        with socket.socket() as visitor:
+            assert visitor.connect_ex(("127.0.0.1", roles.port)) != 0  # nor is its port
 
 
 def name_of(roles, who):

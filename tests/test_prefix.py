@@ -59,7 +59,7 @@ def test_runs_without_a_prefix(tiny, changes):
 OTHER = dict(
     n=9, k=5, b=1, q=2, gamma=0.2, passes=2, local_steps=(1, 2), batch_size=5, rule="mean",
     attack="nan", attacker_start="pulled", attack_scale=3.0, drop_rate=0.1, nonfinite="keep",
-    selection="permutation", warm_up=False, seed=1, eval_every=1,
+    selection="permutation", warm_up=False, seed=1, eval_every=1, deadline=3.0,
 )  # fmt: skip
 
 
