@@ -128,7 +128,9 @@ class Aggregator:
         try:
             self.shard = Shard(stored[HEADER:], k, plain)
         except MemoryError:
-            raise ProtocolError(f"no memory for k={k} slots of {stretch[1] - stretch[0]} values") from None
+            raise ProtocolError(
+                f"no memory for k={k} slots of {stretch[1] - stretch[0]} values"
+            ) from None
         self._model, self.server = stored, server
         self._start_if_ready()
 
@@ -201,7 +203,9 @@ class Aggregator:
         if any(status.states[slot] not in came for slot in commit.refused):
             raise ProtocolError(f"{commit.refused} are to be refused, and not all have come")
         if any(status.states[slot] not in legal for slot in commit.accepted):
-            raise ProtocolError(f"{commit.accepted} are to be aggregated, and not all have come, finite")
+            raise ProtocolError(
+                f"{commit.accepted} are to be aggregated, and not all have come, finite"
+            )
         if commit.applied and len(commit.accepted) <= 2 * settings.b:
             raise ProtocolError(f"{len(commit.accepted)} slots are too few for b={settings.b}")
         began = self.clock()

@@ -108,7 +108,9 @@ class DistributedServer(Server):
             raise Overtaken
         self._fill(self._flat, slot=HELLO)
         self._init(self._keys(MODEL), self._buffers)
-        self._init([key for key, _ in self._boxes.values()], [box for _, box in self._boxes.values()])
+        self._init(
+            [key for key, _ in self._boxes.values()], [box for _, box in self._boxes.values()]
+        )
         if self.coordinates:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
             self._push(self._keys(STATUS), [hello] * self._servers)
@@ -226,7 +228,9 @@ class DistributedServer(Server):
     def _commit(self, alpha: float) -> Update:
         """Wait for everybody, then have what came aggregated."""
         others = self.node.cluster.workers - 1
-        statuses = self._wait_until(lambda seen: seen[0].done >= others, self._time_left(), late=True)
+        statuses = self._wait_until(
+            lambda seen: seen[0].done >= others, self._time_left(), late=True
+        )
         states = np.array([status.states for status in statuses])  # (servers, k)
         came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
         finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
@@ -405,7 +409,10 @@ class DistributedServer(Server):
     def _boxes(self) -> Dict[int, Tuple[int, mx.nd.NDArray]]:
         """Key and memory of every follower's part of an evaluation, if it has one."""
         return {
-            rank: (key_on(rank % self._servers, self._servers, SCORES + rank), mx.nd.zeros(HEADER + n))
+            rank: (
+                key_on(rank % self._servers, self._servers, SCORES + rank),
+                mx.nd.zeros(HEADER + n),
+            )
             for rank, n in enumerate(self._score_sizes)
             if rank and n
         }
@@ -421,4 +428,3 @@ class DistributedServer(Server):
     @functools.cached_property
     def _parts(self) -> Dict[str, mx.nd.NDArray]:
         return look_into(self._flat, self._slots.layout)
-

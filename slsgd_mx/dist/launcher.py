@@ -19,14 +19,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from .. import errors
 from ..config import RunConfig
 from ..errors import DivergedError, LostError, RunError
 from ..files import disk_errors, warn
-from ..sizes import require_whole
 from ..processes import Message, Reader, environment, how_it_ended, is_stopped, tail
+from ..sizes import require_whole
 from ..store import RunStore
 from ..threads import thread_count
 from .node import Cluster, check_patience
@@ -54,7 +54,7 @@ def launch(
     data_dir: Optional[Union[str, Path]] = None,
     listener: Optional[Callable] = None,
     prefix: Optional[Union[str, Path]] = None,
-    options: Options = Options(),
+    options: Optional[Options] = None,
 ):
     """Run Algorithm 1 to the end in several processes; as ``slsgd_mx.train``, to the bit.
 
@@ -66,6 +66,7 @@ def launch(
     from ..trainer import RunResult
     from .protocol import check_rule
 
+    options = options or Options()
     check_rule(config.rule, options.servers)
     store = RunStore(Path(out), config)
     job = {
@@ -93,9 +94,9 @@ def launch(
         furthest = max(furthest, progress.epoch)
         if failures > options.restarts:
             raise LostError(
-                f"{why}. That was after {options.restarts} restart(s) without getting further than "
-                f"epoch {max(0, furthest)}; the logs are in {store.folder / 'logs'}. What was saved "
-                "is kept, and the same command goes on from there"
+                f"{why}. That was after {options.restarts} restart(s) without getting further "
+                f"than epoch {max(0, furthest)}; the logs are in {store.folder / 'logs'}. What was "
+                "saved is kept, and the same command goes on from there"
             )
         warn(f"{why}: all start again from the last checkpoint")
 
@@ -127,7 +128,7 @@ class _Roles:
         self.processes: Dict[str, subprocess.Popen] = {}
         self.readers: List[Reader] = []
         self.coordinator: Optional[subprocess.Popen] = None
-        self._files: List[IO[bytes]] = []
+        self._files = contextlib.ExitStack()
         self._left: Dict[str, float] = {}  # since when a process is no more
 
     def __enter__(self) -> _Roles:
@@ -159,8 +160,8 @@ class _Roles:
         for process in self.processes.values():
             process.kill()
             process.wait()
-        for file in self._files:
-            file.close()
+        with contextlib.suppress(OSError):  # a pipe whose other end is gone
+            self._files.close()
 
     def watch(self, progress: _Progress) -> None:
         """Return when the run has ended; raise its error, or a LostError if a process got lost."""
@@ -209,8 +210,7 @@ class _Roles:
                 process.wait(max(0.0, give_up - time.monotonic()))
 
     def _start(self, name: str, role: str, cluster: Cluster) -> None:
-        log = open(self.logs / f"{name}.log", "ab")
-        self._files.append(log)
+        log = self._files.enter_context(open(self.logs / f"{name}.log", "ab"))
         worker = role == "worker"
         threads = thread_count() if worker else 1
         patience = {"SLSGD_MX_PATIENCE": str(self.options.patience)}
@@ -226,7 +226,8 @@ class _Roles:
         self.processes[name] = process
         if worker:
             self.readers.append(Reader(process))
-            self._files += [process.stdin, process.stdout]
+            for pipe in (process.stdin, process.stdout):
+                self._files.enter_context(pipe)
             with contextlib.suppress(BrokenPipeError):  # it is gone: that will be noticed
                 process.stdin.write((json.dumps(self.job) + "\n").encode())
                 process.stdin.flush()

@@ -51,7 +51,9 @@ class Cluster:
             text = variables.get(name)
             if text is None:
                 raise ConfigError(f"{name} is not set: see docs/cluster.md for all that is needed")
-            if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
+            if not (
+                text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most
+            ):
                 raise ConfigError(f"{name}={text!r} must be a whole number from 1 to {most}")
             return int(text)
 
@@ -73,7 +75,12 @@ class Cluster:
 
 
 def check_patience(patience: float) -> None:
-    require(2 <= patience < math.inf, "patience", f"{patience:g}", "a finite number of seconds, patience >= 2")
+    require(
+        2 <= patience < math.inf,
+        "patience",
+        f"{patience:g}",
+        "a finite number of seconds, patience >= 2",
+    )
 
 
 def say(text: str) -> None:
@@ -208,7 +215,12 @@ class Node:
     def _watch(self) -> None:
         """Look for lost nodes: the scheduler sees everybody, the others see the scheduler."""
         group, number = EVERYBODY if self.role == "scheduler" else SCHEDULER, ctypes.c_int()
-        limit, alarms, give_up, joined = int(self.patience), 0, time.monotonic() + self.joining, False
+        limit, alarms, give_up, joined = (
+            int(self.patience),
+            0,
+            time.monotonic() + self.joining,
+            False,
+        )
         while not self._left:
             time.sleep(0.25)
             with self._lock:
