@@ -210,7 +210,8 @@ class _Roles:
                 process.wait(max(0.0, give_up - time.monotonic()))
 
     def _start(self, name: str, role: str, cluster: Cluster) -> None:
-        log = self._files.enter_context(open(self.logs / f"{name}.log", "ab"))
+        log = open(self.logs / f"{name}.log", "ab")  # noqa: SIM115  (closed with the others)
+        self._files.enter_context(log)
         worker = role == "worker"
         threads = thread_count() if worker else 1
         patience = {"SLSGD_MX_PATIENCE": str(self.options.patience)}
