@@ -8,9 +8,8 @@ from typing import Any, List, Optional, Sequence
 
 import click
 
+from ..theory import PARTS, SEEDS
 from .options import RUNS, option
-
-PARTS = ("thm1", "thm2", "prop1")
 
 
 @click.command()
@@ -18,7 +17,7 @@ PARTS = ("thm1", "thm2", "prop1")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
-    default=12,
+    default=SEEDS,
     show_default=True,
     help="Runs of every case, seeds 0, 1, ... (four cases have four times as many); those that "
     "are there are not run again.",

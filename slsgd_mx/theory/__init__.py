@@ -5,3 +5,6 @@ Read in this order: ``bounds`` (what the paper says, with its constants), ``case
 ``adversary`` (the worst pushes), ``tables`` (where numbers are kept), ``compute`` (all of it),
 ``summary`` and ``proof`` (what the numbers say), ``pictures``.
 """
+
+PARTS = ("thm1", "thm2", "prop1")
+SEEDS = 12  # of every case, unless told otherwise

@@ -8,13 +8,11 @@ import numpy as np
 
 from ..plot import Curve, Panel, band
 from . import summary
-from .cases import Case
 from .tables import Table
 
 ERROR = r"$F(x_t) - F(x_*)$"
 FLOOR = "Mean error, last half of epochs"
 MEASURED, FITTED, EXPLICIT = "measured", "bound, fitted floor", "bound, floor of the proof"
-Find = Callable[[Case], Table]
 
 
 class Picture(NamedTuple):
