@@ -112,7 +112,7 @@ def growth(find: Find) -> List[Finding]:
     for population in cases.POPULATIONS:
         for symbol, line in cases.sweep_cases(population).items():
             low, high = find(line[min(line)]), find(line[max(line)])
-            all_ = [find(line[value]).floors.mean() for value in sorted(line)]
+            errors = [find(line[value]).floors.mean() for value in sorted(line)]
             mean, margin = estimate(np.log10(high.floors / low.floors).tolist(), np.inf)
             found.append(
                 Finding(
@@ -120,7 +120,7 @@ def growth(find: Find) -> List[Finding]:
                     f"{'falls' if symbol == 'k' else 'grows'} with {symbol}",
                     f"error that stays at {symbol}={max(line)} by {symbol}={min(line)} "
                     f"(10^({mean:.3f} +- {margin:.3f}), r={len(low.seeds)}), against the ratio of "
-                    f"beta; one after the other: {', '.join(f'{each:.4g}' for each in all_)}",
+                    f"beta; one after the other: {', '.join(f'{each:.4g}' for each in errors)}",
                     float(10**mean),
                     beta_of(line[max(line)]) / beta_of(line[min(line)]),
                     "see C11",
