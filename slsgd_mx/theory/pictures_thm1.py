@@ -133,7 +133,7 @@ def draw_schedule(find: Find) -> Picture:
     panels = [
         log_panel(r"$\alpha_t = 1/t^2$: stops short of $x_*$", stall),
         Panel(
-            r"$\alpha = 1/T^2$: less and less is learned as T grows",
+            r"$\alpha = 1/T^2$: ever less is learned",
             "Share of first error left",
             left,
             xlabel="T",

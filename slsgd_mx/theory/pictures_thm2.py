@@ -76,7 +76,7 @@ def draw_sweeps(find: Find) -> Picture:
         by_sum = {beta_of(t.case) * float(t["v2_pushed"].max()): t for t in tables}
         ordered = dict(sorted(by_sum.items()))
         curves.append(over_values(f"over {symbol}", ordered, lambda t: t.floors, style=4 + number))
-    title, place = r"Against $\beta V_2$ (symmetric)", {"xlabel": r"$\beta V_2$", "xscale": "log"}
+    title, place = r"Against $\beta V_2$ (symmetric)", {"xlabel": r"$\beta V_2$"}
     panels.append(log_panel(title, curves, FLOOR, **place))
     note = (
         "n=40, alpha=1, gamma=0.1, 2 to 6 local steps; the worst attack found. V_2 is that of the "
