@@ -17,7 +17,7 @@ logistic      log(1 + exp(-(2y-1) <u, x>)), z = (u, y), no regularisation    0
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Callable, Dict, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Callable, Dict, Tuple, Type
 
 import numpy as np
 
@@ -210,10 +210,9 @@ class LeastSquares(Objective):
         self.labels = np.einsum("imd,id->im", self.inputs, optima) + noise
         u, y = self.inputs.reshape(-1, sizes.dimension), self.labels.ravel()
         self.x_star = np.linalg.lstsq(u, y, rcond=None)[0]
-        self.L, self.mu = float((u**2).sum(axis=1).max()), 0.0 if sizes.dimension > 1 else 1e-9
+        self.L = float((u**2).sum(axis=1).max())
+        self.mu = float((u**2).min()) if sizes.dimension == 1 else 0.0
         self.mu_F = float(np.linalg.eigvalsh(u.T @ u / len(u))[0])
-        if sizes.dimension == 1:
-            self.mu = float((u**2).min())
 
     def value(self, x: np.ndarray) -> float:
         return 0.5 * float(np.mean((self.inputs @ x - self.labels) ** 2))
@@ -231,7 +230,7 @@ class Logistic(Objective):
 
     def build(self, rng: np.random.Generator) -> None:
         sizes = self.sizes
-        common, optima = self._optima(rng)
+        _, optima = self._optima(rng)
         self.inputs = scaled_inputs(self.n, sizes, 2.0 * np.sqrt(sizes.L), rng)
         scores = np.einsum("imd,id->im", self.inputs, optima)
         wrong = 1.0 / (1.0 + np.exp(scores / max(sizes.noise, 1e-9)))
@@ -297,14 +296,15 @@ OBJECTIVES: Dict[str, Type[Objective]] = {
     "logistic": Logistic,
 }
 
+KEPT = 16
 _built: Dict[Tuple[Problem, int], Objective] = {}
 
 
-def build_objective(sizes: Problem, n: int, keep: Optional[int] = 16) -> Objective:
+def build_objective(sizes: Problem, n: int) -> Objective:
     """The objective of these sizes on n devices; the last few are kept, for they never change."""
     key = (sizes, n)
     if key not in _built:
-        while keep is not None and len(_built) >= keep:
+        while len(_built) >= KEPT:
             _built.pop(next(iter(_built)))
         _built[key] = OBJECTIVES[sizes.objective](sizes, n)
     return _built[key]

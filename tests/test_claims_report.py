@@ -19,6 +19,7 @@ from slsgd_mx.claims import (
     Check,
     Verdict,
     catalogue,
+    report,
 )
 from slsgd_mx.cli.claims import claims as command
 from slsgd_mx.figures import FIGURES, Size, runs_of
@@ -105,6 +106,22 @@ def test_markdown_shows_the_numbers_a_verdict_hangs_on():
     assert "| does not hold | 3 of 6 checks hold; fails by more 1.9 +- 0.05, at most 0.5" in fails
     assert empty.endswith("| not enough data | 0 of 0 checks hold |")
     assert "a\\|b" in claims.to_markdown([claims.decide("C1", checks[:1])])
+
+
+def test_a_count_is_decisive_where_no_sample_is_and_what_is_sure_where_nothing_else_is():
+    sample = Check("sample", HOLDS, "at most", 0.5, 0.1, 0.05, 3)
+    count = Check("count", HOLDS, "at most", 0.0, 0.0, 0.0, 3, exact=True)
+    sure = Check("sure", HOLDS, "at most", 0.0, 0.0, 0.0, 3, exact=True, sure=True)
+    failed = Check("failed", FAILS, "at most", 0.0, 0.5, 0.0, 3, exact=True)
+    for checks, name in (
+        ([count, sure, sample], "sample"),
+        ([sure, count], "count"),
+        ([sure], "sure"),
+        ([sample, count, failed], "failed"),
+    ):
+        assert report.decisive(claims.decide("C10", checks)).what == name
+    said = claims.to_markdown([claims.decide("C10", [sample, sure, failed])])
+    assert "| 1 of the 2 checks that could fail hold (1 could not); failed 0.5" in said
 
 
 # ---- the command ---------------------------------------------------------------------------------

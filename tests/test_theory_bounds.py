@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slsgd_mx.theory import bounds
-from slsgd_mx.theory.adversary import away_from, trimmed_with
 from slsgd_mx.theory.bounds import Constants, beta, printed_lemma, sharp_lemma
-from slsgd_mx.theory.lemma import adversarial_draws, largest_ratio, ratios, worst_honest
+from slsgd_mx.theory.lemma import (
+    adversarial_draws,
+    away_from,
+    largest_ratio,
+    ratios,
+    trimmed_with,
+    worst_honest,
+)
 
 SIZES = [
     (k, b, q) for k in (3, 5, 8, 10, 15) for b in range((k - 1) // 2 + 1) for q in range(b + 1)
@@ -109,6 +115,11 @@ def test_with_b_below_q_nothing_bounds_it():
     honest = np.random.default_rng(0).standard_normal((8, 50))
     for far in (1e3, 1e6):
         assert ratios(honest, np.full((2, 50), far), 1).min() > (far / 20) ** 2
+    for lemma in (printed_lemma, sharp_lemma):
+        with pytest.raises(ValueError, match="no bound: k=10, b=1, q=2"):
+            lemma(10, 1, 2)
+        with pytest.raises(ValueError, match="q <= b < k/2 is needed"):
+            lemma(10, 5, 2)
 
 
 @given(st.data())

@@ -6,8 +6,27 @@ from slsgd_mx import claims
 from slsgd_mx.claims import CLAIMS
 from slsgd_mx.figures import Size
 from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.cases import Case
 from slsgd_mx.theory.proof import beta_of
-from slsgd_mx.theory.tables import Row, write_rows
+from slsgd_mx.theory.tables import Row, Table, write_rows
+
+
+def tiny(name="tiny", problem=None, omniscient=False, **changes):
+    size = {"n": 8, "k": 5, "epochs": 6, **changes}
+    return Case(name, name, cases.run({"dimension": 3, **(problem or {})}, **size), omniscient)
+
+
+def table_of(case, seeds=2):
+    """A table that is measured."""
+    from slsgd_mx.theory.measure import measure
+
+    return Table(case, {seed: measure(case, seed) for seed in range(seeds)})
+
+
+def flat_table(case, errors):
+    """Two seeds with these errors; V_2 is 9."""
+    rows = [Row(0, t, e, e, 4.0, 9.0, 9.0, 1.0, 0.5) for t, e in enumerate(errors)]
+    return Table(case, {0: rows, 1: [row._replace(seed=1) for row in rows]})
 
 
 def typical(case):

@@ -32,6 +32,8 @@ class Check:
     margin: Optional[float] = None
     repeats: int = 0  # values the estimate is the mean of
     note: str = ""
+    exact: bool = False  # a count, not a sample
+    sure: bool = False  # holds whatever the runs do: counted apart
     missing: List[str] = field(default_factory=list)
 
 

@@ -96,7 +96,15 @@ def compare(
             notes.append("one repeat: fixed margin")
     except Undecided as reason:
         notes = [str(reason)]
-    check = Check(what, OPEN, limit.sense, limit.value, note="; ".join(notes), missing=missing)
+    check = Check(
+        what,
+        OPEN,
+        limit.sense,
+        limit.value,
+        note="; ".join(notes),
+        exact=limit.exact,
+        missing=missing,
+    )
     if len(values) < limit.least:
         return check
     mean, margin = estimate(values, limit.margin)

@@ -60,7 +60,10 @@ def to_json(verdicts: Sequence[Verdict], about: Optional[Mapping[str, Any]] = No
 
 
 def decisive(verdict: Verdict) -> Optional[Check]:
-    """The check a verdict hangs on: of those that share it, the one farthest on the wrong side."""
+    """The check a verdict hangs on: of those that share it, the one farthest on the wrong side.
+
+    Samples come before counts, which have no margin to be near, and both before what is sure.
+    """
 
     def slack(check: Check) -> float:
         if check.estimate is None or check.margin is None:
@@ -69,7 +72,24 @@ def decisive(verdict: Verdict) -> Optional[Check]:
         return sign * (check.estimate - check.limit) - check.margin
 
     same = [check for check in verdict.checks if check.verdict == verdict.verdict]
-    return min(same or verdict.checks, key=slack, default=None)
+    return min(same or verdict.checks, key=lambda c: (c.sure, c.exact, slack(c)), default=None)
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """How many hold, of those that could fail.
+
+    >>> fine = Check("a", HOLDS, AT_LEAST, 0.9)
+    >>> tally([fine, fine])
+    '2 of 2 checks hold'
+    >>> tally([fine, Check("b", HOLDS, AT_LEAST, 0.9, sure=True)])
+    '1 of the 1 checks that could fail hold (1 could not)'
+    """
+    open_to_doubt = [check for check in checks if not check.sure]
+    count, sure = sum(each.verdict == HOLDS for each in open_to_doubt), len(checks)
+    sure -= len(open_to_doubt)
+    if sure:
+        return f"{count} of the {len(open_to_doubt)} checks that could fail hold ({sure} could not)"
+    return f"{count} of {len(checks)} checks hold"
 
 
 def to_markdown(verdicts: Sequence[Verdict]) -> str:
@@ -77,8 +97,7 @@ def to_markdown(verdicts: Sequence[Verdict]) -> str:
     lines = ["| claim | where | verdict | decisive numbers |", "| --- | --- | --- | --- |"]
     for verdict in verdicts:
         claim, check = CLAIMS[verdict.claim], decisive(verdict)
-        count = sum(each.verdict == HOLDS for each in verdict.checks)
-        words = [f"{count} of {len(verdict.checks)} checks hold"]
+        words = [tally(verdict.checks)]
         if check is not None:
             words.append(in_numbers(check))
         cells = [f"{claim.id} {claim.text}", claim.where, verdict.verdict, "; ".join(words)]

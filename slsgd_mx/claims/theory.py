@@ -7,20 +7,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence
 
+import numpy as np
+
 from ..errors import SlsgdError
 from ..theory import cases, summary
 from ..theory.tables import Table, read_rows
-from .estimates import AT_LEAST, AT_MOST, OPEN, Check, Estimate, Limit, at_least, at_most, estimate
+from .estimates import (
+    AT_LEAST,
+    AT_MOST,
+    FAILS,
+    HOLDS,
+    OPEN,
+    Check,
+    Estimate,
+    Limit,
+    at_least,
+    at_most,
+    estimate,
+)
 from .evidence import Evidence
 
 NEVER = Limit(AT_MOST, 0.0, 0.0, exact=True)
+ABOVE = "share of epochs above the bound"
 Values = Callable[..., Sequence[float]]  # tables -> a number for each seed, or one in all
 
 
 def judge_rate(evidence: Evidence) -> List[Check]:
     """C10."""
     checks = [
-        check(evidence, f"{case.title}: share of epochs above the bound", NEVER, [case], above)
+        check(evidence, f"{case.title}: {ABOVE}", NEVER, [case], above, summary.cannot_exceed)
         for case in cases.problem_cases().values()
     ]
     limit = Limit(AT_MOST, 0.01, 0.0, least=2)
@@ -41,10 +56,15 @@ def judge_trimming(evidence: Evidence) -> List[Check]:
     """C11."""
     attacks = cases.attack_cases()
     checks = [
-        check(evidence, f"{case.title}: share of epochs above the bound", NEVER, [case], above)
+        check(evidence, f"{case.title}: {ABOVE}", NEVER, [case, cases.unattacked(case)], above)
         for case in attacks.values()
         if case.config.q
     ]
+    for population in cases.POPULATIONS:
+        swept = [c for line in cases.sweep_cases(population).values() for c in line.values()]
+        pairs = [each for case in swept for each in (case, cases.unattacked(case))]
+        what = f"{population}, every q, b and k: largest {ABOVE}"
+        checks.append(check(evidence, what, NEVER, pairs, above))
     for name in ("negation", "gaussian"):
         pair = [attacks[f"{name}-1e6"], attacks[f"{name}-1e2"]]
         limit = Limit(AT_MOST, 0.1, 0.0, least=2)
@@ -78,9 +98,18 @@ def judge_negation(evidence: Evidence) -> List[Check]:
 
 
 def check(
-    evidence: Evidence, what: str, limit: Limit, needed: Sequence[cases.Case], values: Values
+    evidence: Evidence,
+    what: str,
+    limit: Limit,
+    needed: Sequence[cases.Case],
+    values: Values,
+    sure: Callable[..., bool] = lambda *tables: False,
 ) -> Check:
-    """Compare values of the tables needed, over the seeds that all of them have."""
+    """Compare values of the tables needed, over the seeds that all of them have.
+
+    A run that is not finite is never left out: where little is wanted it fails, elsewhere nothing
+    is decided.  ``sure`` tells from the tables whether the values could have been otherwise.
+    """
     folder = Path(evidence.home) / "theory"
     rows: List[Dict] = []
     missing = []
@@ -91,12 +120,18 @@ def check(
             rows.append({})
         if not rows[-1]:
             missing.append(case.name)
-    found = Check(what, OPEN, limit.sense, limit.value, missing=missing)
+    found = Check(what, OPEN, limit.sense, limit.value, exact=limit.exact, missing=missing)
     seeds = sorted(set.intersection(*(set(each) for each in rows)))
     if missing or not seeds:
         return found
     tables = [Table(c, {s: each[s] for s in seeds}) for c, each in zip(needed, rows)]
-    numbers = [value for value in values(*tables) if math.isfinite(value)]
+    numbers = list(values(*tables))
+    wild = [value for value in numbers if not math.isfinite(value)]
+    if wild:
+        fails = limit.sense == AT_MOST and any(value != -math.inf for value in wild)
+        note = f"{len(wild)} of {len(numbers)} values are not finite"
+        verdict = FAILS if fails else OPEN
+        return replace(found, verdict=verdict, repeats=len(numbers), note=note)
     if len(numbers) < limit.least:
         note = f"{len(numbers)} values, and {limit.least} are needed"
         return replace(found, note=note)
@@ -105,19 +140,28 @@ def check(
     judge = at_least if limit.sense == AT_LEAST else at_most
     verdict = judge(Estimate(mean, margin), limit.value)
     repeats = len(seeds) if limit.exact else len(numbers)
-    return replace(found, verdict=verdict, estimate=mean, margin=margin, repeats=repeats)
+    found = replace(found, verdict=verdict, estimate=mean, margin=margin, repeats=repeats)
+    if verdict == HOLDS and sure(*tables):
+        return replace(found, sure=True, note="could not fail: L/2 V_2 is below the bound")
+    return found
 
 
-def above(table: Table) -> List[float]:
-    return [summary.exceeds(table)]
+def above(*tables: Table) -> List[float]:
+    """The largest share over tables, each with the one that V_1 and V_2 are from (or its own)."""
+    pairs = list(zip(tables[::2], tables[1::2])) or [(tables[0], tables[0])]
+    return [max(summary.exceeds(table, seen) for table, seen in pairs)]
 
 
 def log_floors(table: Table, other: Table) -> List[float]:
     """Per seed, log10 of one floor by the other."""
-    return [math.log10(a / b) for a, b in zip(table.floors, other.floors)]
+    return _log_ratios(table.floors, other.floors)
 
 
 def log_epochs(table: Table, other: Table) -> List[float]:
     """Per seed, log10 of the epochs to a tenth of the first error, by the other's."""
-    pairs = zip(summary.epochs_to(table, 0.1), summary.epochs_to(other, 0.1))
-    return [math.log10(a / b) for a, b in pairs]
+    return _log_ratios(summary.epochs_to(table, 0.1), summary.epochs_to(other, 0.1))
+
+
+def _log_ratios(values: Sequence[float], others: Sequence[float]) -> List[float]:
+    with np.errstate(all="ignore"):  # infinity is a value here
+        return (np.log10(values) - np.log10(others)).tolist()

@@ -8,9 +8,8 @@ from typing import Any, List, Optional, Sequence
 
 import click
 
+from ..theory import PARTS, SEEDS
 from .options import RUNS, option
-
-PARTS = ("thm1", "thm2", "prop1")
 
 
 @click.command()
@@ -18,7 +17,7 @@ PARTS = ("thm1", "thm2", "prop1")
 @click.option(
     "--seeds",
     type=click.IntRange(1, 1000),
-    default=12,
+    default=SEEDS,
     show_default=True,
     help="Runs of every case, seeds 0, 1, ... (four cases have four times as many); those that "
     "are there are not run again.",
@@ -50,7 +49,7 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, out: Path, jobs: Opti
     thm1   the error and its bound; the rate; alpha and H trade rate for error; alpha_t = 1/t^2
     thm2   attacks with b >= q, the worst found too; error over q, b, k and beta; the lemma
     prop1  scaled negation: without trimming the error follows its constant c
-    all    everything, 2 to 3 minutes on 2 cores
+    all    everything, about 3 minutes on 2 cores
 
     Numbers are kept in RUNS/theory, so the same line goes on where it was stopped. It draws
     OUT/*.png, .svg and .csv, and writes OUT/assumptions-*.csv and OUT/proof-*.csv: which steps of

@@ -83,7 +83,8 @@ class ProblemTask(Task):
             x = x - gamma * slope  # line 10
             path.append(x)
             slopes.append(slope)
-        self._note(path, slopes)
+        if poison is None:  # V_1 and V_2 are about the honest
+            self._note(path, slopes)
         self._write(x)
 
     def score_sizes(self, parts: int) -> List[int]:

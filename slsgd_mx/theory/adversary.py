@@ -11,36 +11,11 @@ from typing import Callable, Dict, List, Optional
 import numpy as np
 
 from .._mxnet import mx
-from ..aggregation import trimmed_mean_rows
 from ..arrays import as_numpy
 from ..server import ModelServer, Update
-
-FAR = 1e6  # beyond every honest value; how far does not matter where b >= q
+from .lemma import trimmed_with
 
 Adversary = Callable[[np.ndarray, int, int, np.ndarray], np.ndarray]
-
-
-def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndarray:
-    """What q colluders push to move Trmean_b as far from x_* as one epoch allows; (q, d).
-
-    On a coordinate the trimmed mean can be anything between what all q at the lower end give and
-    what all q at the upper end give, whatever they push: the worse end is the worst there is.  So
-    for separable F no attack does more harm in one epoch.
-
-    >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
-    [[1000000.0]]
-    """
-    ends = [trimmed_with(honest, b, np.full((q, honest.shape[1]), far)) for far in (-FAR, FAR)]
-    lower, upper = (np.abs(end - x_star) for end in ends)
-    return np.broadcast_to(np.where(upper >= lower, FAR, -FAR), (q, honest.shape[1]))
-
-
-def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
-    """Trmean_b of honest and poisoned rows together, by the project's own rule; (d,)."""
-    rows = np.concatenate([honest, pushed]).astype(np.float32)
-    out = np.empty(honest.shape[1], np.float32)
-    trimmed_mean_rows(list(rows), b, out)
-    return out.astype(np.float64)
 
 
 class WatchingServer(ModelServer):

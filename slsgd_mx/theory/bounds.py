@@ -73,9 +73,12 @@ def beta(n: int, k: int, b: int, q: int) -> float:
 def printed_lemma(k: int, b: int, q: int) -> float:
     """The proof's constant: ``|Trmean_b - honest mean|^2 <= 2(k-q)(k+b-q)/(k-b-q)^2 variance``.
 
+    With b < q there is none: ``ValueError``.
+
     >>> printed_lemma(10, 2, 2)
     4.444444444444445
     """
+    require_trimming(k, b, q)
     return 2.0 * (k - q) * (k + b - q) / (k - b - q) ** 2
 
 
@@ -92,7 +95,14 @@ def sharp_lemma(k: int, b: int, q: int) -> float:
     >>> round(sharp_lemma(10, 2, 2), 4)
     0.3333
     """
+    require_trimming(k, b, q)
     return b / (k - b - q)
+
+
+def require_trimming(k: int, b: int, q: int) -> None:
+    """Theorem 2 and its lemma are about 2q <= 2b < k."""
+    if not 0 <= q <= b < k / 2:
+        raise ValueError(f"no bound: k={k}, b={b}, q={q}, and q <= b < k/2 is needed")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, Dict, List
 from ..config import RunConfig
 from ..sizes import Problem
 
-SEEDS = 12
 VERSION = 1  # of what a row means; another one makes every table anew
 
 NOISY = dict(heterogeneity=0.0, noise=3.0)  # one population, noisy minibatches
@@ -62,7 +61,6 @@ PROBLEMS: Dict[str, Dict[str, Any]] = {
         gamma=0.1,
     ),
 }
-CONVEX = ("quadratic", "least-squares", "flat", "logistic")
 
 ALPHAS = (1.0, 0.6, 0.4, 0.2)
 STEPS = (1, 2, 4, 8, 16)
@@ -191,7 +189,30 @@ def attack_cases() -> Dict[str, Case]:
         p = PROBLEMS[name]
         config = run(p["problem"], gamma=p["gamma"], epochs=epochs, q=2, b=2, attack="silent")
         cases[f"away-{name}"] = Case(f"thm2-attack-away-{name}", p["title"], config, True)
+    # the paper's own attack; labels play a part on this problem only
+    flip = replace(cases["away-logistic"].config, attack="label-flip", attacker_start="fresh")
+    cases["flip"] = Case("thm2-attack-flip-logistic", "label flip, logistic", flip)
     return cases
+
+
+def unattacked_cases() -> Dict[RunConfig, Case]:
+    """Every problem of Theorem 2 with nobody poisoned and nothing trimmed, by configuration."""
+    attacks = attack_cases()
+    found = [attacks["none"]]
+    for name in ("least-squares", "logistic", "waves"):
+        config = unattacked_config(attacks[f"away-{name}"])
+        found.append(Case(f"thm2-free-{name}", f"{PROBLEMS[name]['title']}, no attack", config))
+    found += [sweep_case(population, k, 0, 0) for population in POPULATIONS for k in KS]
+    return {case.config: case for case in found}
+
+
+def unattacked_config(case: Case) -> RunConfig:
+    return replace(case.config, b=0, q=0, nonfinite="reject")
+
+
+def unattacked(case: Case) -> Case:
+    """The same problem and sizes without attack: C11 takes V_1 and V_2 from there."""
+    return unattacked_cases()[unattacked_config(case)]
 
 
 def sweep_case(population: str, k: int, b: int, q: int) -> Case:
@@ -250,11 +271,9 @@ def cases_of(part: str) -> List[Case]:
     elif part == "thm2":
         sweeps = [sweep for name in POPULATIONS for sweep in sweep_cases(name).values()]
         found = [*attack_cases().values(), *(c for sweep in sweeps for c in sweep.values())]
+        found += unattacked_cases().values()
     elif part == "prop1":
         found = [case for line in negation_cases().values() for case in line.values()]
     else:
         raise AssertionError(part)
     return list({case.name: case for case in found}.values())
-
-
-PARTS = ("thm1", "thm2", "prop1")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
-
-from .cases import Case
-from .tables import Table
+from typing import NamedTuple
 
 HOLDS, LOOSE = "holds", "holds, loosely"
 FAILS = "does not hold as printed"
 NOT_SHOWN = "does not follow"  # from the theorem, whatever happens in the runs
 EMPTY = "holds, and says nothing"
 HIDDEN = "hides a factor"
-Find = Callable[[Case], Table]
 
 
 class Finding(NamedTuple):

@@ -12,6 +12,32 @@ import numpy as np
 
 from ..aggregation import trimmed_mean_rows
 
+FAR = 1e6  # beyond every honest value; how far does not matter where b >= q
+
+
+def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
+    """Trmean_b of honest and poisoned rows together, by the project's own rule; (d,)."""
+    rows = np.concatenate([honest, pushed]).astype(np.float32)
+    out = np.empty(rows.shape[1], np.float32)
+    trimmed_mean_rows(list(rows), b, out)
+    return out.astype(np.float64)
+
+
+def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndarray:
+    """What q colluders push to move Trmean_b as far from x_* as one epoch allows; (q, d).
+
+    On a coordinate the trimmed mean can be anything between what all q at the lower end give and
+    what all q at the upper end give, whatever they push: the farther end is the worst there is.  So
+    no attack does more harm in one epoch if alpha = 1 and F is a sum of F_j that grow with
+    |x_j - x_*j| alike on both sides.
+
+    >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
+    [[1000000.0]]
+    """
+    ends = [trimmed_with(honest, b, np.full((q, honest.shape[1]), far)) for far in (-FAR, FAR)]
+    lower, upper = (np.abs(end - x_star) for end in ends)
+    return np.broadcast_to(np.where(upper >= lower, FAR, -FAR), (q, honest.shape[1]))
+
 
 def ratios(honest: np.ndarray, pushed: np.ndarray, b: int) -> np.ndarray:
     """``|Trmean_b - honest mean|^2 / honest variance`` on every coordinate.
@@ -23,12 +49,9 @@ def ratios(honest: np.ndarray, pushed: np.ndarray, b: int) -> np.ndarray:
 
     Coordinates on which the honest agree are 0 where the trimmed mean agrees too.
     """
-    rows = np.concatenate([honest, pushed]).astype(np.float32)
-    out = np.empty(rows.shape[1], np.float32)
-    trimmed_mean_rows(list(rows), b, out)
-    held = rows[: len(honest)].astype(np.float64)
+    held = honest.astype(np.float32).astype(np.float64)
     mean, variance = held.mean(axis=0), held.var(axis=0)
-    squares = (out.astype(np.float64) - mean) ** 2
+    squares = (trimmed_with(honest, b, pushed) - mean) ** 2
     # float32 cannot tell deviations this small from none
     rounding = (4e-7 * np.abs(held).max(axis=0)) ** 2
     return np.where(squares <= rounding, 0.0, squares / np.maximum(variance, 1e-300))

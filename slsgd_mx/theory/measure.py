@@ -8,11 +8,11 @@ import numpy as np
 
 from .. import interrupts
 from ..algorithm import initialize, run_epoch, select_poisoned
-from ..config import RunConfig
 from ..objectives import Objective
 from ..tasks.problem import ProblemTask
-from .adversary import WatchingServer, away_from
+from .adversary import WatchingServer
 from .cases import Case
+from .lemma import away_from
 from .tables import Row
 
 
@@ -54,10 +54,3 @@ def evaluate(objective: Objective, x: np.ndarray) -> Tuple[float, float]:
     if not np.isfinite(x).all():
         return float("inf"), float("inf")
     return objective.error(x), float(((x - objective.x_star) ** 2).sum())
-
-
-def step_bounds(config: RunConfig) -> Tuple[int, int]:
-    """H_min and H_max."""
-    if config.local_steps is None:
-        raise AssertionError("cases draw their local steps between bounds")
-    return config.local_steps

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..plot import Curve, Panel, band
 from . import summary
-from .cases import Case
 from .tables import Table
 
 ERROR = r"$F(x_t) - F(x_*)$"
 FLOOR = "Mean error, last half of epochs"
 MEASURED, FITTED, EXPLICIT = "measured", "bound, fitted floor", "bound, floor of the proof"
-Find = Callable[[Case], Table]
 
 
 class Picture(NamedTuple):
@@ -49,13 +47,16 @@ def over_epochs(table: Table, label: str, **more) -> Curve:
     return Curve(label, table["epoch"][0], table["error"], **more)
 
 
-def against_bounds(table: Table) -> List[Curve]:
-    """The measured error, the theorem with a fitted floor, and with the proof's own."""
+def against_bounds(table: Table, seen: Optional[Table] = None) -> List[Curve]:
+    """The measured error, the theorem with a fitted floor, and with the proof's own.
+
+    The last has V_1 and V_2 of the same table, or of another (``seen``).
+    """
     epochs = table["epoch"][0]
     return [
         over_epochs(table, MEASURED, style=0),
         Curve(FITTED, epochs, summary.fitted_bound(table), style=1),
-        Curve(EXPLICIT, epochs, summary.explicit_bound(table), style=2),
+        Curve(EXPLICIT, epochs, summary.explicit_bound(table, seen), style=2),
     ]
 
 

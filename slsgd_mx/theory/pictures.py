@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional, Tuple
 
 from ..plot import band, draw
-from .cases import Case
-from .panels import Find, Picture
+from .panels import Picture
 from .pictures_thm1 import draw_alpha, draw_bound, draw_rate, draw_schedule, draw_steps
 from .pictures_thm2 import draw_attacks, draw_lemma, draw_negation, draw_sweeps
-from .tables import Table, read_table, write_csv
+from .tables import Find, finder, write_csv
 
 PICTURES: Dict[str, Dict[str, Callable[[Find], Picture]]] = {
     "thm1": {
@@ -31,14 +30,7 @@ PICTURES: Dict[str, Dict[str, Callable[[Find], Picture]]] = {
 
 def draw_part(part: str, folder: Path, out: Path, seeds: Optional[int] = None) -> List[Path]:
     """Draw the pictures of thm1, thm2 or prop1, each with its numbers; return the PNGs."""
-    seen: Dict[str, Table] = {}
-
-    def find(case: Case) -> Table:
-        if case.name not in seen:
-            seen[case.name] = read_table(folder, case, seeds)
-        return seen[case.name]
-
-    made = []
+    find, made = finder(folder, seeds), []
     for name, make in PICTURES[part].items():
         picture = make(find)
         paths = [out / f"{name}.png", out / f"{name}.svg"]

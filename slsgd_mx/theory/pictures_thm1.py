@@ -12,14 +12,13 @@ from .bounds import rate
 from .panels import (
     FLOOR,
     MEASURED,
-    Find,
     Picture,
     against_bounds,
     log_panel,
     over_epochs,
     over_values,
 )
-from .tables import Table
+from .tables import Find, Table
 
 
 def draw_bound(find: Find) -> Picture:
@@ -44,15 +43,24 @@ def draw_rate(find: Find) -> Picture:
         left = summary.remaining(case.config) * table.first
         curves = [over_epochs(table, MEASURED)]
         curves.append(Curve("rate alone, no floor", table["epoch"][0], left))
-        panels.append(log_panel(case.title, curves))
+        panels.append(log_panel(f"{case.title}: {_sizes(table)}", curves))
     note = "Whole data for a batch, equal devices, alpha=1: nothing but the rate is left to see."
     return Picture(panels, "Theorem 1's rate where nothing makes a floor", note, 3)
+
+
+def _sizes(table: Table) -> str:
+    config = table.case.config
+    low, high = summary.step_bounds(config)
+    return f"L={summary.objective_of(config).L:.2g}, gamma={config.gamma:g}, H={low} to {high}"
+
+
+WORLD_STYLES = {"noise": 5, "drift": 6}  # beside up to five curves over epochs
 
 
 def draw_alpha(find: Find) -> Picture:
     worlds = found_worlds(find, cases.alpha_cases())
     bias = {alpha: find(case) for alpha, case in cases.bias_cases().items()}
-    alone = over_values("Drift alone (k=n, no noise, H=16)", bias, lambda t: t.floors, style=6)
+    alone = over_values("Drift alone (k=n, no noise, H=16)", bias, lambda t: t.floors, style=4)
     note = "n=40, k=10, gamma=0.1, 2 to 6 local steps; drift alone: n=k=10."
     return _sweep(worlds, r"$\alpha$", "Theorem 1: alpha trades rate for error", note, [alone])
 
@@ -80,12 +88,11 @@ def _sweep(
 ) -> Picture:
     """Errors over epochs for both worlds; floors, and epochs to a tenth, over what varies."""
     panels, floors, epochs = [], [], []
-    first = len(next(iter(worlds.values())))
-    for number, (world, tables) in enumerate(worlds.items()):
+    for world, tables in worlds.items():
         name = cases.WORLDS[world][1]
         curves = [over_epochs(table, f"{symbol}={value:g}") for value, table in tables.items()]
         panels.append(log_panel(name, curves))
-        look = {"style": first + number}
+        look = {"style": WORLD_STYLES[world]}
         floors.append(over_values(name, tables, lambda t: t.floors, **look))
         epochs.append(over_values(name, tables, lambda t: summary.epochs_to(t, 0.1), **look))
     predicted = [tenth_by_rate(table) for table in tables.values()]
@@ -100,7 +107,9 @@ def _sweep(
 def tenth_by_rate(table: Table) -> float:
     """Epochs after which Theorem 1's factor is a tenth."""
     config = table.case.config
-    return float(np.log(0.1) / np.log(rate(config.alpha, config.gamma, config.local_steps[0])))
+    return float(
+        np.log(0.1) / np.log(rate(config.alpha, config.gamma, summary.step_bounds(config)[0]))
+    )
 
 
 def draw_schedule(find: Find) -> Picture:
@@ -124,7 +133,7 @@ def draw_schedule(find: Find) -> Picture:
     panels = [
         log_panel(r"$\alpha_t = 1/t^2$: stops short of $x_*$", stall),
         Panel(
-            r"$\alpha = 1/T^2$: nothing is learned",
+            r"$\alpha = 1/T^2$: ever less is learned",
             "Share of first error left",
             left,
             xlabel="T",

@@ -6,17 +6,20 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
+from ..claims.estimates import estimate
 from . import cases, summary
 from .bounds import beta, printed_lemma, sharp_lemma
 from .cases import Case
-from .findings import FAILS, HOLDS, LOOSE, NOT_SHOWN, Find, Finding
+from .counterexamples import step_from_optimum
+from .findings import FAILS, HOLDS, LOOSE, NOT_SHOWN, Finding
 from .lemma import largest_ratio, ratios, worst_honest
 from .proof_thm1 import theorem_1
+from .tables import Find, Table
 
 
 def theorem_2(find: Find) -> List[Finding]:
     """Theorem 2 and the lemma inside it."""
-    return [*lemma(find), *constants(find), *growth(find)]
+    return [*lemma(find), *pushes(), *constants(find), *growth(find)]
 
 
 def lemma(find: Find) -> List[Finding]:
@@ -43,22 +46,64 @@ def lemma(find: Find) -> List[Finding]:
     ]  # fmt: skip
 
 
+AS_IF = "V_2 enters as if it were a constant"
+BS = (1, 4, 16, 64, 256)
+
+
+def pushes() -> List[Finding]:
+    """V_2 is printed over h <= H-1, and the pushes are h = H."""
+    steps = [step_from_optimum(b) for b in BS]
+    errors = [step["error"] for step in steps]
+    allowed = steps[0]["share"] * steps[0]["V_1"]
+    world = "one step from x_0 = x_* (Huber losses, L=gamma=alpha=1, k=2b+1, q=b), where V_2 = 0"
+    return [
+        Finding("the line after the lemma, V_2 over h <= H-1",
+                "|Trmean_b - mean|^2 <= (k-q)(k+b-q)/(k-b-q)^2 O(V_2)",
+                f"{world}: b=1; with h <= H it holds (V_2 = 1)",
+                steps[0]["deviation"], steps[0]["V_2"],
+                FAILS if steps[0]["deviation"] > steps[0]["V_2"] else HOLDS),
+        Finding("Theorem 2, V_2 over h <= H-1",
+                "E F(x_T) - F(x_*) <= rate^T [...] + [1 - rate^T] [O(V_1) + O(beta V_2)]",
+                f"{world}, so that the bound is O(1) times {allowed:g}: E F(x_1) - F(x_*) for b="
+                f"{', '.join(map(str, BS))} is {', '.join(f'{e:.1f}' for e in errors)}, about "
+                "2 sqrt(b): b=256 by b=1; V_2 over h <= H, or O(beta V_1), mends it",
+                errors[-1] / errors[0], 1.0, FAILS if errors[-1] > 4 * errors[0] else HOLDS),
+    ]  # fmt: skip
+
+
 def constants(find: Find) -> List[Finding]:
     """beta and V_2."""
     n, k = 40, 10
-    gap = beta(n, k, 0, 0) - (1 + 1 / k - 1 / n)
+    plain = 1 + 1 / k - 1 / n
+    gap = beta(n, k, 0, 0) - plain
     attacked, free = (find(cases.attack_cases()[name]) for name in ("away", "none"))
-    visited = float(attacked["v2_pushed"].max() / free["v2_pushed"].max())
     worse = float(attacked.floors.mean() / free.floors.mean())
+    swept = [
+        case
+        for population in cases.POPULATIONS
+        for line in cases.sweep_cases(population).values()
+        for case in line.values()
+    ]
+    by_case = {case.name: _v2(find(case)) / _v2(find(cases.unattacked(case))) for case in swept}
+    most = max(by_case, key=lambda name: by_case[name])
     return [
-        Finding("beta at b=q=0", "b=0 is Option I, so Theorem 2 should give Theorem 1",
-                "beta less Theorem 1's 1 + 1/k - 1/n", gap, 0.0, FAILS if gap else HOLDS),
-        Finding("V_2 under attack", "V_2 is bounded",
-                "V_2 under the worst attack found (b=q=2) by V_2 without; x_0 is the farthest "
-                "point of both", visited, 1.0, HOLDS if visited < 2 else NOT_SHOWN),
-        Finding("price of the attack", "error is bounded", "quadratic, worst attack found "
-                "(b=q=2): error that stays by that without attack", worse, 1.0, HOLDS),
+        Finding("beta at b=q=0", "the additional error is controlled by k(k+b)/(k-b-q)^2",
+                "at b=q=0, where nothing is added, it is 1; beta is at most twice Theorem 1's "
+                "factor there, so an O() hides it", gap, 0.0,
+                HOLDS if gap == 0 else LOOSE if beta(n, k, 0, 0) <= 2 * plain else FAILS),
+        Finding("V_2 under attack", AS_IF,
+                "V_2 under the worst attack found by V_2 without attack, largest over q, b and k "
+                f"({most}); quadratic, heterogeneity 1: {_v2(attacked) / _v2(free):.4g}",
+                by_case[most], 1.0, NOT_SHOWN if by_case[most] > 1.1 else HOLDS),
+        Finding("price of the attack", "the error is upper bounded", "quadratic, worst attack "
+                "found (b=q=2): error that stays by that without attack; judged: the bound with "
+                "V_1 and V_2 of the run without attack", worse, 1.0,
+                HOLDS if summary.exceeds(attacked, free) == 0 else FAILS),
     ]  # fmt: skip
+
+
+def _v2(table: Table) -> float:
+    return float(table["v2_pushed"].max())
 
 
 def growth(find: Find) -> List[Finding]:
@@ -67,29 +112,21 @@ def growth(find: Find) -> List[Finding]:
     for population in cases.POPULATIONS:
         for symbol, line in cases.sweep_cases(population).items():
             low, high = find(line[min(line)]), find(line[max(line)])
-            by_seed = np.log10(high.floors / low.floors)
-            mean, margin = float(by_seed.mean()), two_standard_errors(by_seed)
+            errors = [find(line[value]).floors.mean() for value in sorted(line)]
+            mean, margin = estimate(np.log10(high.floors / low.floors).tolist(), np.inf)
             found.append(
                 Finding(
                     f"error over {symbol}, {population}",
                     f"{'falls' if symbol == 'k' else 'grows'} with {symbol}",
                     f"error that stays at {symbol}={max(line)} by {symbol}={min(line)} "
-                    f"(10^({mean:.3f} +- {margin:.3f})), against the ratio of beta",
+                    f"(10^({mean:.3f} +- {margin:.3f}), r={len(low.seeds)}), against the ratio of "
+                    f"beta; one after the other: {', '.join(f'{each:.4g}' for each in errors)}",
                     float(10**mean),
                     beta_of(line[max(line)]) / beta_of(line[min(line)]),
                     "see C11",
                 )
             )
     return found
-
-
-def two_standard_errors(values: np.ndarray) -> float:
-    """Of the mean; infinite for a single value.
-
-    >>> two_standard_errors(np.array([1.0, 3.0]))
-    2.0
-    """
-    return 2 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else np.inf
 
 
 def beta_of(case: Case) -> float:
@@ -129,7 +166,7 @@ def proposition_1(find: Find) -> List[Finding]:
         Finding("negation, b=0, alpha=1", "the mean becomes (q/k) c",
                 f"distance from x_* by (q/k) c sqrt(d), c={last:g}, mean of seeds", drag, 1.0,
                 HOLDS if 0.9 < drag < 1.1 else FAILS),
-        Finding("V_2 without trimming", "V_2 is bounded",
+        Finding("V_2 without trimming", AS_IF,
                 f"V_2 with b=0 by V_2 with b=2, c={last:g}: where b < q, V_2 follows c too",
                 visited, 1.0, NOT_SHOWN if visited > 2 else HOLDS),
     ]  # fmt: skip

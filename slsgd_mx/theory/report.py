@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import astuple
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import List, Tuple
 
 from . import cases
 from .cases import Case
 from .findings import Finding
 from .proof import FINDINGS
 from .summary import Assumptions, assumptions
-from .tables import Table, read_table, write_csv
+from .tables import finder, write_csv
 
 TITLES = {"thm1": "Theorem 1", "thm2": "Theorem 2", "prop1": "Proposition 1"}
 
@@ -29,13 +30,7 @@ def write_reports(
     part: str, folder: Path, out: Path, seeds: int
 ) -> Tuple[List[Assumptions], List[Finding]]:
     """Write assumptions-PART.csv and proof-PART.csv; return what is in them."""
-    seen: Dict[str, Table] = {}
-
-    def find(case: Case) -> Table:
-        if case.name not in seen:
-            seen[case.name] = read_table(folder, case, seeds)
-        return seen[case.name]
-
+    find = finder(folder, seeds, more=True)
     reports = [assumptions(find(case)) for case in reported_cases(part)]
     columns = list(Assumptions.__dataclass_fields__)
     write_csv(out / f"assumptions-{part}.csv", columns, (astuple(report) for report in reports))
@@ -54,12 +49,17 @@ def assumptions_text(part: str, reports: List[Assumptions]) -> str:
             f"  {r.objective}: L={r.L:.3g}, mu={r.mu_F:.3g} (of every sample: {r.mu:.3g}), {legal}"
         )
         lines.append(
-            f"    F(x_0)-F(x_*)={r.first_error:.4g}, V_2={r.V_2_pushed:.4g}, gradients bounded "
-            f"{everywhere}: V_1={r.V_1_region:.4g} (seen: {r.V_1_seen:.4g})"
+            f"    F(x_0)-F(x_*)={r.first_error:.4g}, V_2={r.V_2:.4g} (with the pushes: "
+            f"{r.V_2_pushed:.4g}), gradients bounded {everywhere}: V_1={r.V_1_region:.4g} (seen: "
+            f"{r.V_1_seen:.4g})"
         )
+        if math.isnan(r.weight):
+            lines.append("    no bound: b < q")
+            continue
         lines.append(
-            f"    floor fitted {r.fitted:.3g} = {r.fitted_constant:.2g} (V_1 + (1+1/k-1/n) V_2), "
-            f"with the proof's constants {r.explicit:.3g}"
+            f"    floor fitted {r.fitted:.3g} = {r.fitted_constant:.2g} (V_1 seen + {r.weight:.3g} "
+            f"V_2), with the proof's constants, V_1 of the region and V_2 with the pushes "
+            f"{r.explicit:.3g}"
         )
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..config import RunConfig
 from ..objectives import Objective, build_objective
 from .bounds import (
     Constants,
+    beta,
     bound,
     decay,
     explicit_attacked_floor,
@@ -41,9 +42,10 @@ class Assumptions:
     V_1_region: float  # no |grad f(x; z)|^2 is larger within sqrt(V_2) of x_*, for any sample
     V_2: float  # as printed: h = 0..H-1
     V_2_pushed: float  # with the pushes, h = H
-    paper_sum: float  # V_1 + (1 + 1/k - 1/n) V_2
+    paper_sum: float  # V_1_seen + weight V_2, both as printed
+    weight: float  # of V_2: 1 + 1/k - 1/n, or Theorem 2's beta; nan where b < q: no theorem
     fitted: float  # least floor with which the bound holds
-    explicit: float  # floor with every constant of the proof
+    explicit: float  # floor with every constant of the proof, V_1_region and V_2_pushed
     fitted_constant: float  # fitted / paper_sum
     explicit_by_first: float  # explicit / first_error: above 1 the bound is never below the start
 
@@ -61,11 +63,21 @@ def region_gradient(objective: Objective, v2: float) -> float:
     return float((at_optimum + objective.L * np.sqrt(v2)) ** 2)
 
 
-def constants_of(table: Table) -> Constants:
-    """What the explicit floor of a case is made of, over all its seeds."""
+def step_bounds(config: RunConfig) -> Tuple[int, int]:
+    """H_min and H_max."""
+    if config.local_steps is None:
+        raise AssertionError("cases draw their local steps between bounds")
+    return config.local_steps
+
+
+def constants_of(table: Table, seen: Optional[Table] = None) -> Constants:
+    """What the explicit floor of a case is made of, over all its seeds.
+
+    V_2, and with it V_1, are of the region visited in this table, or in another (``seen``).
+    """
     config, objective = table.case.config, objective_of(table.case.config)
-    low, high = config.local_steps or (1, 1)
-    v2 = float(table["v2_pushed"].max())
+    low, high = step_bounds(config)
+    v2 = float((seen or table)["v2_pushed"].max())
     v1 = region_gradient(objective, v2)
     return Constants(
         config.n, config.k, config.gamma, low, high, objective.L, objective.mu_F, v1, v2
@@ -75,21 +87,25 @@ def constants_of(table: Table) -> Constants:
 def remaining(config: RunConfig) -> np.ndarray:
     """The paper's factor of F(x_0) - F(x_*), for t = 0..T; (T+1,)."""
     alphas = [config.alpha_at(t) for t in range(1, config.epochs + 1)]
-    low, _ = config.local_steps or (1, 1)
-    return decay(alphas, config.gamma, low)
+    return decay(alphas, config.gamma, step_bounds(config)[0])
 
 
-def explicit(table: Table) -> float:
-    """The floor with the proof's constants: Theorem 2's where there is trimming, else 1's."""
-    config = table.case.config
-    if config.b or config.q:
-        return explicit_attacked_floor(constants_of(table), config.b, config.q)
-    return explicit_floor(constants_of(table))
+def explicit(table: Table, seen: Optional[Table] = None) -> float:
+    """The floor with the proof's constants: Theorem 2's where there is trimming, else 1's.
+
+    nan where b < q, of which the theorems say nothing.
+    """
+    config, c = table.case.config, constants_of(table, seen)
+    if config.b < config.q:
+        return float("nan")
+    if config.b:
+        return explicit_attacked_floor(c, config.b, config.q)
+    return explicit_floor(c)
 
 
-def explicit_bound(table: Table) -> np.ndarray:
+def explicit_bound(table: Table, seen: Optional[Table] = None) -> np.ndarray:
     """The theorem with the proof's constants, by epoch; (T+1,)."""
-    return bound(table.first, explicit(table), remaining(table.case.config))
+    return bound(table.first, explicit(table, seen), remaining(table.case.config))
 
 
 def fitted_bound(table: Table) -> np.ndarray:
@@ -98,24 +114,35 @@ def fitted_bound(table: Table) -> np.ndarray:
     return bound(table.first, fitted_floor(table.mean, left), left)
 
 
-def exceeds(table: Table) -> float:
-    """The share of epochs in which the mean error lies above the explicit bound."""
-    slack = 1.0 + 1e-9
-    return float(np.mean(~(table.mean <= explicit_bound(table) * slack)))
+def exceeds(table: Table, seen: Optional[Table] = None) -> float:
+    """The share of epochs in which the mean error lies above the explicit bound.
+
+    An error that is not finite lies above any bound, one that is not finite either included.
+    """
+    mean, slack = table.mean, 1.0 + 1e-9
+    return float(np.mean(~np.isfinite(mean) | ~(mean <= explicit_bound(table, seen) * slack)))
+
+
+def cannot_exceed(table: Table) -> bool:
+    """Whether no run could lie above the bound, V_2 being its own: ``L/2 V_2`` lies below it."""
+    c = constants_of(table)
+    return bool((explicit_bound(table)[1:] >= c.L / 2.0 * c.V_2).all())
+
+
+def excess_of_rate(table: Table) -> np.ndarray:
+    """Error by ``rate^t (F(x_0) - F(x_*))`` from epoch 1 on: above 1 the rate does not bound it.
+
+    (seeds, T); 0 where the error is less than what float32 can tell from 0.
+    """
+    errors = table["error"][:, 1:]
+    left = remaining(table.case.config)[1:] * table.first
+    return np.where(errors <= 1e-9 * table.first, 0.0, errors / left)
 
 
 def log_excess_of_rate(table: Table) -> List[float]:
-    """Per seed, the largest log10 of error over ``rate^t (F(x_0) - F(x_*))``: 0 if it bounds.
-
-    Errors below what float32 can tell from 0 are left out.
-    """
-    left = remaining(table.case.config) * table.first
-    tiny = 1e-9 * table.first
-    excess = []
-    for errors in table["error"]:
-        seen = (errors > tiny) & (left > tiny)
-        excess.append(float(np.log10(errors[seen] / left[seen]).max()))
-    return excess
+    """Per seed, log10 of the largest excess over the rate."""
+    with np.errstate(divide="ignore"):
+        return np.log10(excess_of_rate(table).max(axis=1)).tolist()
 
 
 def epochs_to(table: Table, share: float) -> List[float]:
@@ -125,13 +152,23 @@ def epochs_to(table: Table, share: float) -> List[float]:
     return [float(np.argmax(row)) if row.any() else never for row in below]
 
 
+def weight_of(config: RunConfig) -> float:
+    """What V_2 is multiplied by in the theorem that applies; nan where none does (b < q)."""
+    if config.b < config.q:
+        return float("nan")
+    if config.b:
+        return beta(config.n, config.k, config.b, config.q)
+    return 1.0 + 1.0 / config.k - 1.0 / config.n
+
+
 def assumptions(table: Table) -> Assumptions:
     """The report on a problem."""
     config, objective = table.case.config, objective_of(table.case.config)
     c = constants_of(table)
     v1, v2 = float(table["gradient2"].max()), float(table["v2"].max())
-    paper_sum = v1 + (1 + 1 / config.k - 1 / config.n) * v2
-    fitted, floor = fitted_floor(table.mean, remaining(config)), explicit(table)
+    weight, floor = weight_of(config), explicit(table)
+    paper_sum = v1 + weight * v2
+    fitted = fitted_floor(table.mean, remaining(config)) if weight == weight else weight
     limit = min(1.0 / objective.L, 2.0)
     return Assumptions(
         case=table.case.name,
@@ -151,6 +188,7 @@ def assumptions(table: Table) -> Assumptions:
         V_2=v2,
         V_2_pushed=c.V_2,
         paper_sum=paper_sum,
+        weight=weight,
         fitted=fitted,
         explicit=floor,
         fitted_constant=fitted / paper_sum,
@@ -169,6 +207,7 @@ def negation_slopes(tables: List[Tuple[float, Table]]) -> List[float]:
     """Per seed, how log10 of the last error grows with log10 c."""
     scales = np.array([c for c, _ in tables])
     last = np.array([table["error"][:, -1] for _, table in tables])  # (scales, seeds)
+    last = np.where(np.isfinite(last), last, np.nan)  # no slope
     return [slope(scales, last[:, seed]) for seed in range(last.shape[1])]
 
 
@@ -180,7 +219,7 @@ def run_ratios(table: Table) -> np.ndarray:
 def square_limit(table: Table) -> float:
     """Where alpha_t = 1/t^2 ends on a quadratic without noise: each coordinate on its own."""
     objective = objective_of(table.case.config)
-    steps = table.case.config.local_steps[0]
+    steps, _ = step_bounds(table.case.config)
     left = [
         inverse_square_limit((1.0 - table.case.config.gamma * curvature) ** steps)
         for curvature in objective.total
@@ -196,7 +235,7 @@ def drift_limit(config: RunConfig) -> float:
     over devices is x where ``sum_i w_i (x - c_i) = 0`` with ``w_i = 1 - (1 - gamma l_i)^H``.
     """
     objective = objective_of(config)
-    steps = config.local_steps[0] if config.local_steps else 1
+    steps, _ = step_bounds(config)
     weights = 1.0 - (1.0 - config.gamma * objective.curvatures) ** steps  # (n, d)
     centres = objective.inputs.mean(axis=1)
     return objective.error((weights * centres).sum(axis=0) / weights.sum(axis=0))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import lru_cache
 from pathlib import Path
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -81,6 +82,21 @@ def read_table(folder: Path, case: Case, seeds: Optional[int] = None) -> Table:
     if not rows:
         raise RunError(f"{Path(folder) / case.file} is missing: run slsgd-mx theory")
     return Table(case, rows)
+
+
+Find = Callable[[Case], Table]
+
+
+def finder(folder: Path, seeds: Optional[int] = None, more: bool = False) -> Find:
+    """What finds the table of a case, up to that many seeds, and reads each but once.
+
+    ``more``: cases that are run with more seeds than others come with all of theirs.
+    """
+
+    def find(case: Case) -> Table:
+        return read_table(folder, case, seeds and seeds * (case.times if more else 1))
+
+    return lru_cache(maxsize=None)(find)
 
 
 def write_rows(folder: Path, case: Case, rows: Dict[int, List[Row]]) -> None:
