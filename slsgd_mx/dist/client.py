@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 
@@ -26,12 +26,10 @@ from .node import Node, say
 from .protocol import (
     ENDED,
     FINITE,
-    HEADER,
     HELLO,
     MODEL,
     NOT_FINITE,
     RUNNING,
-    SCORES,
     STATUS,
     WAITING,
     Begin,
@@ -41,13 +39,10 @@ from .protocol import (
     Report,
     Status,
     check_rule,
-    key_on,
-    status_size,
     stretches,
     to_json,
 )
-
-SHORTEST, LONGEST = 0.0005, 0.02  # seconds between two looks at a server
+from .wire import Boxes, Pieces, Wire, ask_until
 
 
 class Overtaken(Exception):
@@ -83,11 +78,13 @@ class DistributedServer(Server):
     ) -> None:
         check_rule(settings.rule, node.cluster.servers)
         self.node, self.settings, self.fingerprint = node, settings, fingerprint
-        self.deadline, self._share, self._score_sizes = deadline, share, score_sizes
+        self.deadline, self._share = deadline, share
         self.epoch = 0  # committed last
         self._slots = Slots(settings)
         self._watch = Stopwatch()
-        self._sent = 0  # bytes, since the last report
+        self._wire = Wire(node, settings.k)
+        self._status_keys, self._model_keys = self._wire.keys(STATUS), self._wire.keys(MODEL)
+        self._boxes = Boxes(self._wire, score_sizes)
         self._began: Optional[float] = None  # the epoch under way, for its deadline
         self._shown = self._started = False  # a first status; all there is
 
@@ -106,15 +103,13 @@ class DistributedServer(Server):
         self._show_status(Status())
         if not self.coordinates and self._look()[0].phase == ENDED:
             raise Overtaken
-        self._fill(self._flat, slot=HELLO)
-        self._init(self._keys(MODEL), self._buffers)
-        self._init(
-            [key for key, _ in self._boxes.values()], [box for _, box in self._boxes.values()]
-        )
+        self._pieces.fill(self._flat, epoch, HELLO)
+        self._wire.init(self._model_keys, self._pieces.arrays)
+        self._boxes.init()
         if self.coordinates:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
-            self._push(self._keys(STATUS), [hello] * self._servers)
-            self._push(self._keys(MODEL), self._buffers)
+            self._wire.push(self._status_keys, [hello] * len(self._status_keys))
+            self._wire.push(self._model_keys, self._pieces.arrays)
         limit = self.node.patience if self.coordinates else None
         statuses = self._wait_until(lambda seen: all(s.phase != WAITING for s in seen), limit)
         self._check_started(statuses)
@@ -166,8 +161,8 @@ class DistributedServer(Server):
         value.copyto(self._outgoing_parts[key])
         if self._slots.note(key, slot):
             mx.nd.waitall()
-            self._fill(self._outgoing, slot)
-            self._push(self._keys(MODEL), self._buffers)
+            self._pieces.fill(self._outgoing, self.epoch + 1, slot)
+            self._wire.push(self._model_keys, self._pieces.arrays)
         self._watch.switch("training")
 
     def update(self, alpha: float) -> Update:
@@ -195,42 +190,28 @@ class DistributedServer(Server):
         workers = self.node.cluster.workers
         scores = [task.score(0, workers)]
         for rank in range(1, workers):
-            handed_in = self._await_score(rank) if rank in self._boxes else np.empty(0, np.float32)
-            scores.append(task.score(rank, workers) if handed_in is None else handed_in)
+            score = None
+            if rank in self._boxes:
+                score = self._boxes.fetch(rank, self.epoch, self.deadline)
+            scores.append(task.score(rank, workers) if score is None else score)
         return task.metrics(scores)
 
     def help_evaluate(self, task: Task) -> None:
         """A follower's part in the evaluation of the model after ``epoch``."""
-        if self.node.rank in self._boxes:
+        rank = self.node.rank
+        if rank in self._boxes:
             pull(task, self)
-            score = task.score(self.node.rank, self.node.cluster.workers)
-            key, box = self._boxes[self.node.rank]
-            box[:] = mx.nd.array(np.concatenate([[self.epoch, 0], score]))
-            self._push([key], [box])
-
-    def _await_score(self, rank: int) -> Optional[np.ndarray]:
-        key, box = self._boxes[rank]
-        began, pause = time.monotonic(), SHORTEST
-        while True:
-            self.node.kv.pull(key, box)
-            self.node.call("a pull", mx.nd.waitall)
-            self._sent += 4 * box.size
-            handed_in = box.asnumpy()
-            if handed_in[0] == self.epoch:
-                return handed_in[HEADER:]
-            if self.deadline is not None and time.monotonic() - began > self.deadline:
-                return None
-            time.sleep(pause)
-            pause = min(10 * LONGEST, 1.3 * pause)
+            score = task.score(rank, self.node.cluster.workers)
+            self._boxes.hand_in(rank, self.epoch, score)
 
     # ---- an epoch's end
 
     def _commit(self, alpha: float) -> Update:
         """Wait for everybody, then have what came aggregated."""
         others = self.node.cluster.workers - 1
-        statuses = self._wait_until(
-            lambda seen: seen[0].done >= others, self._time_left(), late=True
-        )
+        statuses = self._wait_until(lambda seen: seen[0].done >= others, self._time_left())
+        if statuses[0].done < others:
+            say(f"epoch {self.epoch + 1}: not everybody has answered by the deadline")
         states = np.array([status.states for status in statuses])  # (servers, k)
         came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
         finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
@@ -240,7 +221,7 @@ class DistributedServer(Server):
         after = self._look()
         if any(status.epoch != self.epoch + 1 for status in after):
             raise RunError("a server did not commit the epoch: its log says why")
-        seconds, sent = self._watch.take(), self._take_sent()
+        seconds, sent = self._watch.take(), self._wire.take_sent()
         return dataclasses.replace(
             update,
             costs=Costs(
@@ -253,10 +234,10 @@ class DistributedServer(Server):
 
     def _follow(self) -> Update:
         """Say that everything is pushed, and wait for the commit."""
-        seconds, sent = self._watch.take(), self._take_sent()
+        seconds, sent = self._watch.take(), self._wire.take_sent()
         costs = (seconds.get("training", 0.0), seconds.get("transfer", 0.0), float(sent))
         report = Report(self.node.rank, self.epoch + 1, *costs)
-        self._push([key_on(0, self._servers, STATUS)], [as_ndarray(report.to_array(self._k))])
+        self._wire.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))])
         epoch = self.epoch + 1
         statuses = self._wait_until(
             lambda seen: seen[0].phase == ENDED or all(s.epoch >= epoch for s in seen)
@@ -266,7 +247,7 @@ class DistributedServer(Server):
         outcomes = {int(s): o == FINITE for s, o in enumerate(statuses[0].outcomes) if o}
         accepted = tuple(slot for slot, fine in outcomes.items() if fine)
         refused = tuple(slot for slot, fine in outcomes.items() if not fine)
-        missing = tuple(slot for slot in range(self._k) if slot not in outcomes)
+        missing = tuple(slot for slot in range(self.settings.k) if slot not in outcomes)
         return Update(accepted, refused, missing, bool(statuses[0].applied))
 
     def _is_too_late(self) -> bool:
@@ -297,16 +278,12 @@ class DistributedServer(Server):
             self.deadline,
         )
 
-    def _init(self, keys: List[int], arrays: List[mx.nd.NDArray]) -> None:
-        """Make keys of worker 0's arrays; all workers have to be here."""
-        if keys:
-            self.node.call("init", lambda: self.node.kv.init(keys, arrays), None)
-
     def _show_status(self, status: Status) -> None:
         """The first status there is."""
         self._shown = True
-        status.states, status.outcomes = np.zeros(self._k), np.zeros(self._k)
-        self._init(self._keys(STATUS), [as_ndarray(status.to_array())] * self._servers)
+        status.states, status.outcomes = np.zeros(self.settings.k), np.zeros(self.settings.k)
+        array = as_ndarray(status.to_array())
+        self._wire.init(self._status_keys, [array] * len(self._status_keys))
 
     def _check_started(self, statuses: List[Status]) -> None:
         if any(status.phase != RUNNING for status in statuses):
@@ -324,98 +301,33 @@ class DistributedServer(Server):
         if self._model_of == self.epoch:
             return
         mx.nd.waitall()  # the last copy out of the flat model
-        keys, buffers = self._keys(MODEL), self._buffers
-        self.node.kv.pull(keys, buffers)
-        self.node.call("a pull", mx.nd.waitall)
-        self._sent += sum(memory.nbytes for memory in self._memory)
-        for memory, (start, stop) in zip(self._memory, self._stretches):
-            if memory[0] != self.epoch:
-                raise Overtaken
-            self._flat[start:stop] = memory[HEADER:]
+        self._wire.pull(self._model_keys, self._pieces.arrays)
+        if not self._pieces.take_out(self._flat, self.epoch):
+            raise Overtaken
         self._model_of = self.epoch
-
-    def _fill(self, flat: np.ndarray, slot: int) -> None:
-        """Put a flat model, or what of it goes to each server, behind a header."""
-        epoch = self.epoch if slot == HELLO else self.epoch + 1
-        for memory, (start, stop) in zip(self._memory, self._stretches):
-            memory[:HEADER] = epoch, slot
-            memory[HEADER:] = flat[start:stop]
-
-    def _push(self, keys: List[int], arrays: List[mx.nd.NDArray]) -> None:
-        """Push, and wait until the servers have it: the memory may be used again."""
-        self.node.kv.push(keys, arrays)
-        self.node.call("a push", mx.nd.waitall)
-        self._sent += sum(4 * array.size for array in arrays)
 
     def _look(self) -> List[Status]:
         """How far every server is."""
-        arrays = [mx.nd.zeros(status_size(self._k)) for _ in range(self._servers)]
-        self.node.kv.pull(self._keys(STATUS), arrays)
-        self.node.call("a look", mx.nd.waitall)
-        self._sent += sum(4 * array.size for array in arrays)
-        return [Status.from_array(array.asnumpy()) for array in arrays]
+        return self._wire.look(self._status_keys)
 
     def _wait_until(
-        self,
-        condition: Callable[[List[Status]], bool],
-        limit: Optional[float] = None,
-        late: bool = False,
+        self, condition: Callable[[List[Status]], bool], limit: Optional[float] = None
     ) -> List[Status]:
-        """Look until a condition holds, or for so long; ``late`` is no reason to complain."""
-        pause, began = SHORTEST, time.monotonic()
-        while True:
-            statuses = self._look()
-            spent = time.monotonic() - began
-            if condition(statuses):
-                return statuses
-            if limit is not None and spent >= limit:
-                if late:
-                    say(f"epoch {self.epoch + 1}: not everybody has answered by the deadline")
-                return statuses
-            time.sleep(pause if limit is None else min(pause, max(0.0, limit - spent)))
-            pause = min(LONGEST, 1.3 * pause)
+        """Look until a condition holds, or for so long; return what was seen last."""
+        seen: List[Status] = []
 
-    def _take_sent(self) -> int:
-        sent, self._sent = self._sent, 0
-        return sent
+        def holds() -> bool:
+            seen[:] = self._look()
+            return condition(seen)
+
+        ask_until(holds, limit)
+        return seen
 
     # ---- memory
 
-    @property
-    def _k(self) -> int:
-        return self.settings.k
-
-    @property
-    def _servers(self) -> int:
-        return self.node.cluster.servers
-
-    def _keys(self, kind: int) -> List[int]:
-        return [key_on(server, self._servers, kind) for server in range(self._servers)]
-
     @functools.cached_property
-    def _stretches(self) -> list:
-        return stretches(self._slots.layout.size, self._servers)
-
-    @functools.cached_property
-    def _memory(self) -> List[np.ndarray]:
-        """What goes to and comes from each server: header and values."""
-        return [np.zeros(HEADER + stop - start, np.float32) for start, stop in self._stretches]
-
-    @functools.cached_property
-    def _buffers(self) -> List[mx.nd.NDArray]:
-        return [as_ndarray(memory) for memory in self._memory]
-
-    @functools.cached_property
-    def _boxes(self) -> Dict[int, Tuple[int, mx.nd.NDArray]]:
-        """Key and memory of every follower's part of an evaluation, if it has one."""
-        return {
-            rank: (
-                key_on(rank % self._servers, self._servers, SCORES + rank),
-                mx.nd.zeros(HEADER + n),
-            )
-            for rank, n in enumerate(self._score_sizes)
-            if rank and n
-        }
+    def _pieces(self) -> Pieces:
+        return Pieces(stretches(self._slots.layout.size, self.node.cluster.servers))
 
     @functools.cached_property
     def _outgoing(self) -> np.ndarray:
