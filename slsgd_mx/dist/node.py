@@ -25,7 +25,6 @@ from ..sizes import require
 
 JOINING = 60.0  # seconds that everybody has at least to be there; else four times the patience
 ANSWERING = 20  # times the patience, for an answer of somebody whose heart beats
-ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
 
@@ -108,7 +107,7 @@ class Node:
     Parameters
     ----------
     cluster : Cluster
-    role : one of ROLES
+    role : "scheduler", "server" or "worker"
     patience : float
         Seconds without an answer or a heartbeat after which another node counts as lost.
     """
