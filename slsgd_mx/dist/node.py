@@ -25,6 +25,7 @@ from ..sizes import require
 
 JOINING = 60.0  # seconds that everybody has at least to be there; else four times the patience
 ANSWERING = 20  # times the patience, for an answer of somebody whose heart beats
+ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
 
@@ -107,7 +108,7 @@ class Node:
     Parameters
     ----------
     cluster : Cluster
-    role : "scheduler", "server" or "worker"
+    role : one of ROLES
     patience : float
         Seconds without an answer or a heartbeat after which another node counts as lost.
     """
