@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-from slsgd_mx.manifest import cpu_name
-from slsgd_mx.threads import available_cores, set_threads, thread_count
+from slsgd_mx.runs.manifest import cpu_name
+from slsgd_mx.system.threads import available_cores, set_threads, thread_count
 
 set_threads(thread_count())
 
 
 def main() -> int:
     """Run every benchmark (about a quarter of an hour on 2 cores), or those named."""
-    from . import distributed, language, training, trimming, whole_run
+    from slsgd_mx import distributed, language, training, trimming, whole_run
 
     print(f"{cpu_name()}, {available_cores()} cores, {thread_count()} threads", flush=True)
     if os.getloadavg()[0] > 0.5:

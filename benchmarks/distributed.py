@@ -10,8 +10,7 @@ import tempfile
 from typing import Any, Dict, Iterator, List
 
 from slsgd_mx import Cifar, Lstm, RunConfig
-
-from .report import Line
+from slsgd_mx.report import Line
 
 K = 10
 CNN = Cifar(data="synthetic", train_images=5_000, test_images=250, loss_images=250)
@@ -44,11 +43,11 @@ print(json.dumps({"seconds": [s for s, _ in seen[1:]], "wire": [b for _, b in se
 def lines(rounds: int = 2) -> Iterator[Line]:
     """Epochs at paper size; both sides take turns, whole runs at a time."""
     cores = 2  # what the limits are for
-    cnn = RunConfig(task=CNN, n=K, k=K, b=2, warm_up=False, epochs=4, eval_every=4)
+    cnn = RunConfig(sizes=CNN, n=K, k=K, b=2, warm_up=False, epochs=4, eval_every=4)
     size = 4 * 2_626_634
     yield from compare("CNN", cnn, rounds, cores, at_most=1.02, size=size)
     text = RunConfig(
-        task=TEXT, n=K, k=K, gamma=20, batch_size=20, b=2, warm_up=False, epochs=3, eval_every=3
+        sizes=TEXT, n=K, k=K, gamma=20, batch_size=20, b=2, warm_up=False, epochs=3, eval_every=3
     )
     yield from compare("LSTM", text, rounds, cores, at_most=0.9)
     yield aggregation(cnn)

@@ -6,14 +6,13 @@ import time
 from typing import Iterator, List
 
 from slsgd_mx import Lstm, RunConfig
-from slsgd_mx._mxnet import mx
-from slsgd_mx.algorithm import initialize, local_sgd, pull, push
-from slsgd_mx.models import language_model
-from slsgd_mx.server import ModelServer
-from slsgd_mx.tasks import build_task
-from slsgd_mx.tasks.lstm import CLIP
-
-from .report import Line
+from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push
+from slsgd_mx.core.server import ModelServer
+from slsgd_mx.report import Line
+from slsgd_mx.system.mxnet import mx
+from slsgd_mx.tasks.build import build_task
+from slsgd_mx.tasks.lstm.network import language_model
+from slsgd_mx.tasks.lstm.task import CLIP
 
 STEPS = 8  # batches of 20 x 35 tokens a worker: about three seconds
 
@@ -21,7 +20,7 @@ STEPS = 8  # batches of 20 x 35 tokens a worker: about three seconds
 def lines(rounds: int = 2) -> Iterator[Line]:
     """The full vocabulary, 33,278 types: 7.3 million values."""
     sizes = Lstm(data="synthetic", device_batches=STEPS, loss_batches=STEPS, test_batches=1)
-    config = RunConfig(task=sizes, n=10, gamma=20, batch_size=20, b=2, warm_up=False)
+    config = RunConfig(sizes=sizes, n=10, gamma=20, batch_size=20, b=2, warm_up=False)
     task, server = build_task(config), ModelServer(config.k, config.b)
     initialize(config, task, server)
     net, trainer = tutorial_network(sizes.vocab_size)

@@ -16,10 +16,9 @@ from typing import Dict, List, Tuple
 import numpy as np
 
 from slsgd_mx import Cifar, RunConfig
-from slsgd_mx.aggregation import trimmed_mean_rows
-from slsgd_mx.manifest import cpu_name
-
-from .distributed import compute
+from slsgd_mx.distributed import compute
+from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
+from slsgd_mx.runs.manifest import cpu_name
 
 KS = (10, 30, 100, 300, 1000)
 WIDTHS = (16, 64, 128)
@@ -43,7 +42,7 @@ def transfer_cost(width: int) -> Tuple[int, float]:
     """Bytes of a model, and m: seconds to push or pull it over loopback, to 1 server."""
     sizes = Cifar(data="synthetic", train_images=10, test_images=10, loss_images=10, width=width)
     config = RunConfig(
-        task=sizes, n=10, k=10, batch_size=1, warm_up=False, epochs=12, eval_every=12
+        sizes=sizes, n=10, k=10, batch_size=1, warm_up=False, epochs=12, eval_every=12
     )
     row = compute(config, {"workers": 2, "servers": 1}, threads=1)["row"]
     transfers = config.epochs * (config.k + 2)

@@ -9,15 +9,14 @@ from typing import Iterator
 import numpy as np
 
 from slsgd_mx import Cifar, RunConfig
-from slsgd_mx._mxnet import mx
-from slsgd_mx.algorithm import initialize, local_sgd, pull, push, select_devices
-from slsgd_mx.models import cnn
+from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push, select_devices
+from slsgd_mx.core.server import ModelServer
 from slsgd_mx.randomness import integer_seed, stream
-from slsgd_mx.server import ModelServer
-from slsgd_mx.tasks import build_task
-from slsgd_mx.tasks.cifar import EVAL_BATCH
-
-from .report import Line
+from slsgd_mx.report import Line
+from slsgd_mx.system.mxnet import mx
+from slsgd_mx.tasks.build import build_task
+from slsgd_mx.tasks.cifar.network import cnn
+from slsgd_mx.tasks.cifar.task import EVAL_BATCH
 
 IMAGES = 5_000  # 10 workers x 500 images: an epoch of the paper
 
@@ -29,7 +28,7 @@ def lines(rounds: int = 3) -> Iterator[Line]:
     does hits them alike.
     """
     sizes = Cifar(data="synthetic", train_images=IMAGES, test_images=IMAGES, loss_images=IMAGES)
-    config = RunConfig(task=sizes, n=10, k=10, b=2, warm_up=False)
+    config = RunConfig(sizes=sizes, n=10, k=10, b=2, warm_up=False)
     task, server = build_task(config), ModelServer(config.k, config.b)
     initialize(config, task, server)
     net, loss = bare_network()

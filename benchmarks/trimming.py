@@ -6,10 +6,9 @@ from typing import Iterator
 
 import numpy as np
 
-from slsgd_mx._mxnet import mx
-from slsgd_mx.aggregation import trimmed_mean_rows
-
-from .report import Line, best_of
+from slsgd_mx.report import Line, best_of
+from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
+from slsgd_mx.system.mxnet import mx
 
 D = 2_626_634  # values of the paper's CNN
 

@@ -12,7 +12,7 @@ from typing import Iterator, Tuple
 
 import numpy as np
 
-from .report import Line
+from slsgd_mx.report import Line
 
 
 def lines() -> Iterator[Line]:

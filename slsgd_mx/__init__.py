@@ -9,13 +9,13 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _HOME = {
-    "Cifar": "config",
-    "Lstm": "config",
-    "ModelServer": "server",
+    "Cifar": "tasks.cifar.sizes",
+    "Lstm": "tasks.lstm.sizes",
+    "ModelServer": "core.server",
     "RunConfig": "config",
     "preset": "presets",
-    "train": "trainer",
-    "trimmed_mean": "aggregation",
+    "train": "runs.trainer",
+    "trimmed_mean": "rules.trimmed_mean",
 }
 
 __all__ = sorted(_HOME)

@@ -1,6 +1,6 @@
 """``python -m slsgd_mx`` is ``slsgd-mx``."""
 
-from .cli import main
+from slsgd_mx.cli import main
 
 if __name__ == "__main__":
     main(prog_name="slsgd-mx")

@@ -7,15 +7,16 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .aggregation import RULES, check_trim
-from .attacks import find_attack
-from .errors import ConfigError
-from .schedule import SCHEDULES
-from .sizes import TASKS, Cifar, Lstm, Problem, require, require_name, require_whole
-
-LARGEST = 3.4e38  # what a float32 holds
+from slsgd_mx.attacks import find_attack
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.rules import RULES
+from slsgd_mx.rules.trimmed_mean import check_trim
+from slsgd_mx.schedules import SCHEDULES
+from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.sizes import SIZES, Sizes
+from slsgd_mx.validation import LARGEST, require, require_name, require_whole
 
 
 def _are_bounds(value: object) -> bool:
@@ -45,7 +46,7 @@ class RunConfig:
     True
     """
 
-    task: Union[Cifar, Lstm, Problem] = field(default_factory=Cifar)
+    sizes: Sizes = field(default_factory=Cifar)
     n: int = 100
     k: int = 10
     b: int = 0
@@ -111,7 +112,7 @@ class RunConfig:
         if self.selection == "permutation":
             divides = self.n % self.k == 0
             require(divides, "k", self.k, f"a divisor of n={self.n} with selection by permutation")
-        self.task.validate(self.n)
+        self.sizes.validate(self.n)
 
     def _resolve_attack(self) -> None:
         """Write the attack's own choices out, so that equal runs have equal configurations."""
@@ -120,7 +121,7 @@ class RunConfig:
         if self.q == 0:
             attack = start = scale = None
         else:
-            attack = self.attack or self.task.default_attack
+            attack = self.attack or self.sizes.default_attack
             known = find_attack(attack)
             start = known.start if self.attacker_start is None else self.attacker_start
             scale = known.scale if self.attack_scale is None else float(self.attack_scale)
@@ -162,11 +163,8 @@ class RunConfig:
         return said
 
     def to_dict(self) -> Dict[str, Any]:
-        values = dataclasses.asdict(self)
-        values["task"] = {"kind": self.task.kind, **values["task"]}
-        if self.deadline is None:  # as it was before there were any: identities stay
-            del values["deadline"]
-        return values
+        """Every field by name, and the name of the task."""
+        return {"task": self.sizes.task, **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
         """Canonical JSON: equal configurations have equal text."""
@@ -174,22 +172,82 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, text: str) -> RunConfig:
+        """Read what ``to_json`` of this or an earlier version wrote."""
         try:
             values = json.loads(text)
-            task = dict(values.pop("task"))
-            return cls(task=TASKS[task.pop("kind")](**task), **values)
+            task = values.pop("task")
+            if isinstance(task, dict):  # 0.1.0: {"task": {"kind": "cifar", ...}}
+                values["sizes"], task = task, task.pop("kind")
+            values = {**FROZEN, **values}
+            sizes = SIZES[task](**{**FROZEN_SIZES[task], **values.pop("sizes")})
+            return cls(sizes=sizes, **values)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"not a configuration of a run: {error}") from error
 
     @property
     def identity(self) -> str:
-        """Hash of all that determines the numbers of the run."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+        """Hash of all that determines the numbers of the run.
+
+        Fields at their frozen default are left out, so that a field that a later version adds does
+        not change the identity of earlier runs.
+        """
+        values = _changed(dataclasses.asdict(self), FROZEN)
+        values["sizes"] = _changed(values["sizes"], FROZEN_SIZES[self.sizes.task])
+        text = json.dumps({"task": self.sizes.task, **values}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def slug(self) -> str:
-        """A folder name a person can read, unique by its identity."""
-        attack = "" if self.q == 0 else f"-{self.attack}-q{self.q}"
-        rule = f"b{self.b}" if self.rule == "trimmed-mean" else self.rule
-        symbols = f"gamma{self.gamma:g}-alpha{self.alpha:g}-{rule}{attack}-seed{self.seed}"
-        return f"{self.task.slug}-{symbols}-{self.identity}"
+        """A folder name that shows what a person varied, unique by its identity."""
+        words = [self.sizes.slug, f"T{self.epochs}", f"gamma{self.gamma:g}", f"alpha{self.alpha:g}"]
+        words.append(f"b{self.b}" if self.rule == "trimmed-mean" else self.rule)
+        if self.q:
+            words += [self.attack, f"q{self.q}"]
+            attack = find_attack(self.attack)
+            words += [self.attacker_start] * (self.attacker_start != attack.start)
+            words += [f"scale{self.attack_scale:g}"] * (self.attack_scale != attack.scale)
+        shown = _changed(dataclasses.asdict(self), FROZEN)
+        words += [show(shown[name]) for name, show in SHOWN.items() if name in shown]
+        return "-".join([*words, f"seed{self.seed}", self.identity])
+
+
+def _changed(values: Dict[str, Any], defaults: Dict[str, Any]) -> Dict[str, Any]:
+    return {k: v for k, v in values.items() if k not in defaults or v != defaults[k]}
+
+
+# What a field means where a stored configuration lacks it.  A field that is added later comes in
+# here with the value that gives the numbers of the versions before; no entry ever changes.
+FROZEN: Dict[str, Any] = dict(
+    n=100, k=10, b=0, q=0, gamma=0.1, alpha=1.0, alpha_schedule="step", alpha_decay_epoch=400,
+    epochs=800, passes=1, local_steps=None, batch_size=50, rule="trimmed-mean", attack=None,
+    attacker_start=None, attack_scale=None, drop_rate=0.0, nonfinite="reject",
+    selection="independent", warm_up=True, seed=0, eval_every=10, deadline=None,
+)  # fmt: skip
+FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
+    "cifar": dict(
+        data="cifar10", partition="balanced", train_images=50_000, test_images=10_000,
+        loss_images=50_000, width=64,
+    ),
+    "lstm": dict(
+        data="wikitext2", partition="shuffled", vocab_size=33_278, bptt=35, device_batches=32,
+        loss_batches=3_200, test_batches=350, width=200,
+    ),
+    "problem": dict(
+        objective="quadratic", population="symmetric", dimension=10, samples=20, heterogeneity=1.0,
+        curvature=0.0, noise=1.0, mu=1.0, L=4.0, waves=0.5, radius=5.0, instance=0,
+    ),
+}  # fmt: skip
+
+# Fields that a folder's name shows where they are not at their frozen default.
+SHOWN: Dict[str, Callable[[Any], str]] = {
+    "alpha_schedule": str,
+    "passes": lambda passes: f"passes{passes}",
+    "local_steps": lambda bounds: "H{}to{}".format(*bounds),
+    "n": lambda n: f"n{n}",
+    "k": lambda k: f"k{k}",
+    "selection": str,
+    "warm_up": lambda warm_up: "cold",
+    "nonfinite": lambda choice: f"{choice}-nonfinite",
+    "drop_rate": lambda rate: f"drop{rate:g}",
+    "deadline": lambda seconds: f"deadline{seconds:g}",
+}

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Callable, Dict, Mapping, Tuple
 
-from .config import Cifar, Lstm, RunConfig
-from .errors import ConfigError
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.lstm.sizes import Lstm
 
 
 def _cifar_paper() -> RunConfig:
     """As published: 100 devices x 500 images, the released network, 800 epochs."""
-    return RunConfig(task=Cifar())
+    return RunConfig(sizes=Cifar())
 
 
 def _cifar_laptop() -> RunConfig:
     """Real data and the real network; fewer images, fewer epochs."""
     sizes = Cifar(train_images=20_000, test_images=2_000, loss_images=1_000)
-    return RunConfig(task=sizes, epochs=32, alpha_decay_epoch=16, eval_every=2)
+    return RunConfig(sizes=sizes, epochs=32, alpha_decay_epoch=16, eval_every=2)
 
 
 def _cifar_smoke() -> RunConfig:
@@ -27,13 +29,15 @@ def _cifar_smoke() -> RunConfig:
     epochs; it shows how the method works, not how well it does on real data.
     """
     sizes = Cifar(data="synthetic", train_images=2_000, test_images=500, loss_images=500, width=16)
-    return RunConfig(task=sizes, n=20, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_every=2)
+    return RunConfig(
+        sizes=sizes, n=20, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_every=2
+    )
 
 
 def _lstm_paper() -> RunConfig:
     """As published: 100 devices, gamma 20, alpha decays at epoch 600; run to 800."""
     return RunConfig(
-        task=Lstm(), gamma=20, batch_size=20, epochs=800, alpha_decay_epoch=600, eval_every=20
+        sizes=Lstm(), gamma=20, batch_size=20, epochs=800, alpha_decay_epoch=600, eval_every=20
     )
 
 
@@ -41,7 +45,7 @@ def _lstm_laptop() -> RunConfig:
     """Real text and the real network; fewer types, less text, fewer epochs."""
     sizes = Lstm(vocab_size=5_000, device_batches=8, loss_batches=50, test_batches=50)
     return RunConfig(
-        task=sizes, gamma=20, batch_size=20, epochs=32, alpha_decay_epoch=24, eval_every=2
+        sizes=sizes, gamma=20, batch_size=20, epochs=32, alpha_decay_epoch=24, eval_every=2
     )
 
 
@@ -61,7 +65,7 @@ def _lstm_smoke() -> RunConfig:
         width=32,
     )
     return RunConfig(
-        task=sizes, n=20, gamma=10, batch_size=10, epochs=40, alpha_decay_epoch=30, eval_every=2
+        sizes=sizes, n=20, gamma=10, batch_size=10, epochs=40, alpha_decay_epoch=30, eval_every=2
     )
 
 
@@ -97,7 +101,7 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
 
     >>> from slsgd_mx import preset
     >>> config = preset("cifar", "smoke", b=2, q=2, partition="unbalanced")
-    >>> (config.n, config.b, config.task.partition)
+    >>> (config.n, config.b, config.sizes.partition)
     (20, 2, 'unbalanced')
     """
     if task not in PRESETS:
@@ -105,11 +109,11 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     if name not in PRESETS[task]:
         raise ConfigError(f"preset={name!r} is unknown: choose one of {', '.join(PRESETS[task])}")
     base = PRESETS[task][name]()
-    names = {field.name for field in fields(base.task)}
+    names = {field.name for field in fields(base.sizes)}
     inner = {key: changes.pop(key) for key in list(changes) if key in names}
     n = changes.get("n", base.n)
     try:
-        sizes = base.task.within(n=n if isinstance(n, int) else base.n, **inner)
-        return replace(base, task=sizes, **changes)
+        sizes = base.sizes.within(n=n if isinstance(n, int) else base.n, **inner)
+        return replace(base, sizes=sizes, **changes)
     except TypeError as error:  # a name that is none, or a text for a number
         raise ConfigError(f"not a change of a configuration: {error}") from error

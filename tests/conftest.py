@@ -9,14 +9,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # MXNet reads it once, when it is
 import pytest
 from hypothesis import settings
 
-from slsgd_mx.config import TASKS, RunConfig
+from slsgd_mx.config import RunConfig
+from slsgd_mx.tasks.sizes import SIZES
 
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=100, database=None
 )
 settings.load_profile("repeatable")
 
-SIZES = {
+TINY_SIZES = {
     "cifar": dict(data="synthetic", train_images=80, test_images=20, loss_images=80, width=2),
     "lstm": dict(
         data="synthetic",
@@ -38,17 +39,17 @@ SYMBOLS = {
 
 def tiny_config(kind, **changes):
     """8 devices of 10 images, 36 tokens or 10 samples; changes by name of RunConfig or its task."""
-    names = {field.name for field in dataclasses.fields(TASKS[kind])}
-    sizes = {**SIZES[kind], **{name: changes.pop(name) for name in names & set(changes)}}
+    names = {field.name for field in dataclasses.fields(SIZES[kind])}
+    sizes = {**TINY_SIZES[kind], **{name: changes.pop(name) for name in names & set(changes)}}
     symbols = dict(n=8, k=4, epochs=3, eval_every=1, **SYMBOLS[kind])
-    return RunConfig(task=TASKS[kind](**sizes), **{**symbols, **changes})
+    return RunConfig(sizes=SIZES[kind](**sizes), **{**symbols, **changes})
 
 
 @pytest.fixture(scope="session")
 def tiny(request):
     """The function that makes tiny configurations, of the CNN unless a test asks for others.
 
-    ``pytest.mark.parametrize("tiny", TASKS, indirect=True)`` runs a test on every task.
+    ``pytest.mark.parametrize("tiny", SIZES, indirect=True)`` runs a test on every task.
     """
     return partial(tiny_config, getattr(request, "param", "cifar"))
 
@@ -56,12 +57,12 @@ def tiny(request):
 @pytest.fixture(scope="session")
 def tiny_task():
     """``tiny_task(config)``: the task of a configuration; those of one partition share it."""
-    from slsgd_mx.tasks import build_task
+    from slsgd_mx.tasks.build import build_task
 
     built = {}
 
     def find(config):
-        key = (config.task, config.n, config.seed, config.batch_size)
+        key = (config.sizes, config.n, config.seed, config.batch_size)
         if key not in built:
             built[key] = build_task(config)
         return built[key]

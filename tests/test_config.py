@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slsgd_mx.attacks import ATTACKS
-from slsgd_mx.config import Cifar, RunConfig
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import PRESETS, preset
+from slsgd_mx.tasks.cifar.sizes import Cifar
 
 
 def refused(message, **values):
@@ -79,7 +80,7 @@ def test_out_of_range_is_refused_with_value_and_range(values, message):
     ],
 )
 def test_sizes_out_of_range(sizes, message):
-    refused(message, task=Cifar(**sizes))
+    refused(message, sizes=Cifar(**sizes))
 
 
 WHOLE = ["n", "k", "b", "q", "epochs", "passes", "batch_size", "seed", "eval_every"]
@@ -124,7 +125,7 @@ def test_warnings():
 def configs(draw):
     k = draw(st.integers(1, 12))
     values = dict(
-        task=Cifar(
+        sizes=Cifar(
             data=draw(st.sampled_from(["cifar10", "synthetic"])),
             partition=draw(st.sampled_from(["balanced", "unbalanced"])),
             width=draw(st.integers(1, 64)),
@@ -165,7 +166,7 @@ CHANGES = dict(
     n=120, k=12, b=1, q=1, gamma=0.05, alpha=0.8, alpha_schedule="constant", alpha_decay_epoch=3,
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
-    task=Cifar(width=63), deadline=2.5,
+    sizes=Cifar(width=63), deadline=2.5,
 )  # fmt: skip
 
 
@@ -250,7 +251,7 @@ def test_paper_preset_is_the_paper():
     config = preset("cifar", "paper")
     assert (config.n, config.k, config.epochs, config.batch_size) == (100, 10, 800, 50)
     assert (config.gamma, config.alpha_decay_epoch, config.passes) == (0.1, 400, 1)
-    assert (config.task.train_images, config.task.test_images) == (50_000, 10_000)
+    assert (config.sizes.train_images, config.sizes.test_images) == (50_000, 10_000)
     assert config == RunConfig()
 
 
@@ -258,7 +259,7 @@ def test_paper_preset_is_the_paper():
 def test_any_option_overrides_a_preset(name):
     config = preset("cifar", name, b=3, q=3, seed=4, width=5, data="synthetic")
     assert (config.b, config.q, config.seed) == (3, 3, 4)
-    assert (config.task.width, config.task.data) == (5, "synthetic")
+    assert (config.sizes.width, config.sizes.data) == (5, "synthetic")
 
 
 def test_unknown_preset():

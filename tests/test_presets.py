@@ -4,25 +4,28 @@ import dataclasses
 
 import pytest
 
-from slsgd_mx.config import TASKS, Cifar, Lstm, RunConfig
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import PRESETS, preset
+from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.lstm.sizes import Lstm
+from slsgd_mx.tasks.sizes import SIZES
 
 EVERY = [(task, name) for task in PRESETS for name in PRESETS[task]]
 
 
 def test_every_task_has_the_same_presets():
-    assert set(PRESETS) == set(TASKS) - {"problem"}  # whose sizes are those of the theory's cases
+    assert set(PRESETS) == set(SIZES) - {"problem"}  # whose sizes are those of the theory's cases
     assert all(list(names) == ["paper", "laptop", "smoke"] for names in PRESETS.values())
 
 
 @pytest.mark.parametrize("task, name", EVERY)
 def test_every_preset_is_a_sound_fedavg_without_attack(task, name):
     config = preset(task, name)
-    assert config.task.kind == task and config.warnings() == []
+    assert config.sizes.task == task and config.warnings() == []
     assert (config.alpha, config.b, config.q, config.seed) == (1.0, 0, 0, 0)
     assert config.alpha_decay_epoch < config.epochs and config.epochs % config.eval_every == 0
-    assert (config.task.data == "synthetic") == (name == "smoke")
+    assert (config.sizes.data == "synthetic") == (name == "smoke")
     assert RunConfig.from_json(config.to_json()) == config
     assert preset(task, name, alpha=0.8, b=4, q=4).warnings() == []  # k = 10 everywhere
 
@@ -33,7 +36,7 @@ def test_the_published_cnn():
     assert (config.gamma, config.batch_size, config.passes) == (0.1, 50, 1)
     assert (config.local_steps, config.selection) == (None, "independent")
     assert config.warm_up and config.alpha_schedule == "step"
-    assert config.task == Cifar("cifar10", "balanced", 50_000, 10_000, 50_000, 64)
+    assert config.sizes == Cifar("cifar10", "balanced", 50_000, 10_000, 50_000, 64)
 
 
 def test_the_published_language_model():
@@ -41,7 +44,7 @@ def test_the_published_language_model():
     assert (config.n, config.k, config.gamma, config.batch_size) == (100, 10, 20.0, 20)
     assert config.alpha_decay_epoch == 600 < config.epochs == 800
     assert (config.passes, config.local_steps, config.selection) == (1, None, "independent")
-    sizes = config.task
+    sizes = config.sizes
     assert (sizes.data, sizes.partition) == ("wikitext2", "shuffled")
     assert (sizes.vocab_size, sizes.bptt, sizes.width) == (33_278, 35, 200)
     # 2,088,628 tokens of training text, 217,646 of validation text and 245,569 of test text
@@ -54,7 +57,7 @@ def test_the_published_language_model():
 
 @pytest.mark.parametrize("task", PRESETS)
 def test_the_published_network_stays_on_a_laptop(task):
-    assert preset(task, "laptop").task.width == preset(task, "paper").task.width
+    assert preset(task, "laptop").sizes.width == preset(task, "paper").sizes.width
     assert preset(task, "laptop").gamma == preset(task, "paper").gamma
 
 
@@ -62,16 +65,16 @@ def test_the_published_network_stays_on_a_laptop(task):
 def test_changes_go_where_they_belong(task, name):
     base = preset(task, name)
     config = preset(task, name, b=3, q=3, seed=4, width=5, data="synthetic")
-    expected = dataclasses.replace(base.task, width=5, data="synthetic")
-    assert config == dataclasses.replace(base, task=expected, b=3, q=3, seed=4)
+    expected = dataclasses.replace(base.sizes, width=5, data="synthetic")
+    assert config == dataclasses.replace(base, sizes=expected, b=3, q=3, seed=4)
     assert preset(task, name) == base  # untouched
 
 
 def test_changes_by_the_names_of_one_task():
-    assert preset("lstm", "smoke", bptt=5, partition="consecutive").task == dataclasses.replace(
-        preset("lstm", "smoke").task, bptt=5, partition="consecutive"
+    assert preset("lstm", "smoke", bptt=5, partition="consecutive").sizes == dataclasses.replace(
+        preset("lstm", "smoke").sizes, bptt=5, partition="consecutive"
     )
-    assert isinstance(preset("lstm", "laptop").task, Lstm)
+    assert isinstance(preset("lstm", "laptop").sizes, Lstm)
 
 
 @pytest.mark.parametrize("task", PRESETS)
@@ -105,7 +108,7 @@ def test_unknown_task():
     ],
 )
 def test_the_training_loss_is_measured_on_no_more_than_there_is(task, changes, name, expected):
-    assert getattr(preset(task, "paper", **changes).task, name) == expected
+    assert getattr(preset(task, "paper", **changes).sizes, name) == expected
 
 
 def test_illegal_changes_are_refused():

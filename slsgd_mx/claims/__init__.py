@@ -29,10 +29,10 @@ floor
     tables compared have in common.
 """
 
-from .catalogue import CLAIMS, THEORY, Claim, decide, judge_all
-from .estimates import FAILS, HOLDS, OPEN, Check, Verdict
-from .evidence import Evidence
-from .report import to_json, to_markdown, to_text
+from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, decide, judge_all
+from slsgd_mx.claims.estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from slsgd_mx.claims.evidence import Evidence
+from slsgd_mx.claims.report import to_json, to_markdown, to_text
 
 __all__ = [
     "CLAIMS",

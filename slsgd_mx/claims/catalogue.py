@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List
 
-from ..figures import Size
-from .estimates import FAILS, HOLDS, OPEN, Check, Verdict
-from .evidence import Evidence
-from .rules import (
+from slsgd_mx.claims.estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from slsgd_mx.claims.evidence import Evidence
+from slsgd_mx.claims.rules import (
     Judge,
     judge_b_and_alpha,
     judge_equal_beginnings,
@@ -21,7 +20,8 @@ from .rules import (
     judge_tolerance,
     judge_unbalanced,
 )
-from .theory import judge_negation, judge_rate, judge_trimming
+from slsgd_mx.claims.theory import judge_negation, judge_rate, judge_trimming
+from slsgd_mx.figures.declarations import Size
 
 
 @dataclass(frozen=True)

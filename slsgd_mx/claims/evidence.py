@@ -6,13 +6,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..config import LARGEST, RunConfig
-from ..curves import column
-from ..errors import SlsgdError
-from ..figures import FIGURES, Line, Size, groups
-from ..outcomes import read_outcome
-from ..store import Row
-from .estimates import AT_LEAST, OPEN, Check, Estimate, Limit, at_least, at_most, estimate
+from slsgd_mx.claims.estimates import (
+    AT_LEAST,
+    OPEN,
+    Check,
+    Estimate,
+    Limit,
+    at_least,
+    at_most,
+    estimate,
+)
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import SlsgdError
+from slsgd_mx.figures.declarations import FIGURES, Line, Size, groups
+from slsgd_mx.runs.metrics import Row, column
+from slsgd_mx.runs.status import read_outcome
+from slsgd_mx.validation import LARGEST
 
 
 class Run(NamedTuple):
@@ -41,7 +50,7 @@ def read_run(folder: Path, config: RunConfig) -> Run:
     try:
         outcome = read_outcome(folder, config)
         state, rows = outcome.state, outcome.rows
-        names = [name for name in config.task.metrics if name != "test_perplexity"]  # e^loss
+        names = [name for name in config.sizes.metrics if name != "test_perplexity"]  # e^loss
         column(rows, "epoch")
         if state == "done" and not all((abs(column(rows, m)) <= LARGEST).all() for m in names):
             state = "diverged"

@@ -8,12 +8,12 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from ..config import RunConfig
-from ..curves import column, epochs_to
-from ..errors import SlsgdError
-from ..store import RunStore
-from .estimates import GUESSING, LEARNED
-from .evidence import Run, Undecided
+from slsgd_mx.claims.estimates import GUESSING, LEARNED
+from slsgd_mx.claims.evidence import Run, Undecided
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import SlsgdError
+from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.runs.metrics import column, epochs_to
 
 
 def final(run: Run, metric: str) -> float:
@@ -27,7 +27,7 @@ def ideal_of(config: RunConfig) -> RunConfig:
 
 def progress(run: Run, ideal: Run) -> float:
     """The share of what the ideal learned, by the test set."""
-    nats = "test_accuracy" not in run.config.task.metrics
+    nats = "test_accuracy" not in run.config.sizes.metrics
     metric, sign = ("test_loss", -1) if nats else ("test_accuracy", 1)
     learned = 0.0
     if not ideal.diverged:
@@ -83,7 +83,7 @@ def epochs_saved(loss: float, *runs: Run) -> Optional[float]:
 def before_decay(run: Run) -> List[List[Optional[str]]]:
     """Epochs and metrics up to the decay, as text."""
     rows = [row for row in run.rows if float(row["epoch"]) <= run.config.alpha_decay_epoch]
-    return [[row.get(name) for name in ("epoch", *run.config.task.metrics)] for row in rows]
+    return [[row.get(name) for name in ("epoch", *run.config.sizes.metrics)] for row in rows]
 
 
 def difference(run: Run, other: Run) -> Optional[float]:

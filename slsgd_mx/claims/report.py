@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict
 from typing import Any, Mapping, Optional, Sequence
 
-from .catalogue import CLAIMS
-from .estimates import AT_LEAST, HOLDS, Check, Verdict, first_few
+from slsgd_mx.claims.catalogue import CLAIMS
+from slsgd_mx.claims.estimates import AT_LEAST, HOLDS, Check, Verdict, first_few
 
 
 def in_numbers(check: Check) -> str:

@@ -7,9 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from ..config import RunConfig
-from ..figures import FIGURES, Changes, Line, loss_to_reach
-from .estimates import (
+from slsgd_mx.claims.estimates import (
     AT_LEAST,
     AT_MOST,
     GUESSING,
@@ -21,8 +19,8 @@ from .estimates import (
     Limit,
     first_few,
 )
-from .evidence import Evidence, Value, compare
-from .measures import (
+from slsgd_mx.claims.evidence import Evidence, Value, compare
+from slsgd_mx.claims.measures import (
     computed_apart,
     difference,
     epochs_saved,
@@ -33,6 +31,8 @@ from .measures import (
     slow_down_by_attack,
     smoothing,
 )
+from slsgd_mx.config import RunConfig
+from slsgd_mx.figures.declarations import FIGURES, Changes, Line, loss_to_reach
 
 Judge = Callable[[Evidence], List[Check]]
 
@@ -57,7 +57,7 @@ def trimmed(changes: Changes) -> bool:
 def describe(line: Line) -> str:
     """A curve in words; its alpha is the legend's, even if it never comes to bear."""
     config = line.runs[0]
-    kind = "LSTM" if config.task.kind == "lstm" else config.task.partition
+    kind = "LSTM" if config.sizes.task == "lstm" else config.sizes.partition
     attack = f", q={config.q}" if config.q else ""
     return f"{kind}, gamma={config.gamma:g}, alpha={line.changes['alpha']:g}, b={config.b}{attack}"
 
@@ -102,7 +102,7 @@ def judge_unbalanced(evidence: Evidence) -> List[Check]:
             f"{describe(line)}: slow-down by the partition",
             SLOWER,
             [
-                (run, replace(run, task=replace(run.task, partition="balanced")))
+                (run, replace(run, sizes=replace(run.sizes, partition="balanced")))
                 for run in line.runs
             ],
             slow_down,

@@ -9,10 +9,7 @@ from typing import Callable, Dict, List, Sequence
 
 import numpy as np
 
-from ..errors import SlsgdError
-from ..theory import cases, summary
-from ..theory.tables import Table, read_rows
-from .estimates import (
+from slsgd_mx.claims.estimates import (
     AT_LEAST,
     AT_MOST,
     FAILS,
@@ -25,7 +22,10 @@ from .estimates import (
     at_most,
     estimate,
 )
-from .evidence import Evidence
+from slsgd_mx.claims.evidence import Evidence
+from slsgd_mx.errors import SlsgdError
+from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.tables import Table, read_rows
 
 NEVER = Limit(AT_MOST, 0.0, 0.0, exact=True)
 ABOVE = "share of epochs above the bound"

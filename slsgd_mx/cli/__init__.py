@@ -10,8 +10,9 @@ from typing import List, Optional
 
 import click
 
-from .. import __version__, interrupts
-from ..errors import SlsgdError
+from slsgd_mx import __version__
+from slsgd_mx.errors import SlsgdError
+from slsgd_mx.system import signals
 
 # command -> the module of this package that holds it, under the same name with "_"
 COMMANDS = {
@@ -52,7 +53,7 @@ class Commands(click.Group):
         return module.COMMANDS[name] if hasattr(module, "COMMANDS") else getattr(module, name)
 
     def invoke(self, ctx: click.Context):
-        interrupts.install()
+        signals.install()
         try:
             return super().invoke(ctx)
         except (SlsgdError, ImportError, OSError, KeyboardInterrupt) as error:

@@ -8,8 +8,8 @@ from typing import Any, Mapping, Optional
 
 import click
 
-from .figures import BOTH, COMMON, LOSS
-from .options import ALPHAS, PRESET, RUNS, SEED, given, option, with_options
+from slsgd_mx.cli.figures import BOTH, COMMON, LOSS
+from slsgd_mx.cli.options import ALPHAS, PRESET, RUNS, SEED, given, option, with_options
 
 OPTIONS = [
     PRESET,
@@ -48,8 +48,8 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
     slsgd-mx claims --preset smoke
     slsgd-mx claims --preset laptop --out figures/laptop
     """
-    from ..claims import THEORY, judge_all, to_json, to_markdown, to_text
-    from ..figures import Size
+    from slsgd_mx.claims import THEORY, judge_all, to_json, to_markdown, to_text
+    from slsgd_mx.figures.declarations import Size
 
     asked = given(**sizes)
     changes = {name: value for name, value in asked.items() if name not in NOT_SIZES}
@@ -62,7 +62,7 @@ def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes:
     click.echo(text if as_json else to_text(verdicts), nl=False)
     if out is not None:
         write({"claims.json": text, "claims.md": to_markdown(verdicts)}, out)
-    if size.config("cifar").task.data == "synthetic":
+    if size.config("cifar").sizes.data == "synthetic":
         click.echo("synthetic data: these verdicts show how claims are judged, no more", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]
     where = {} if runs == Path("runs") else {"runs": quote(str(runs))}
@@ -88,7 +88,7 @@ def _flag(name: str) -> str:
 
 def write(files: Mapping[str, str], folder: Path) -> None:
     """Write texts by name."""
-    from ..files import disk_errors, write_atomically
+    from slsgd_mx.system.files import disk_errors, write_atomically
 
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,8 @@ from typing import Optional, Tuple
 
 import click
 
-from ..errors import DataError
-from .options import NameIn
+from slsgd_mx.cli.options import NameIn
+from slsgd_mx.errors import DataError
 
 NAMES = click.argument("names", nargs=-1, metavar="[cifar10|wikitext2]...")
 HOME = click.option(
@@ -36,7 +36,7 @@ def data() -> None:
 @click.option("--mirror", "mirrors", multiple=True, help="Address of a folder to download from.")
 def fetch(names: Tuple[str, ...], data_home: Optional[Path], mirrors: Tuple[str, ...]) -> None:
     """Download the official archives (all, or those named); a rerun continues."""
-    from ..data import fetch as download
+    from slsgd_mx.data import fetch as download
 
     for name in _names(names):
         click.echo(f"{name}: {download(name, data_home, mirrors=mirrors or None)}")
@@ -47,7 +47,7 @@ def fetch(names: Tuple[str, ...], data_home: Optional[Path], mirrors: Tuple[str,
 @HOME
 def verify(names: Tuple[str, ...], data_home: Optional[Path]) -> None:
     """Compare what is on disk with the official SHA-256."""
-    from ..data import verify as check
+    from slsgd_mx.data import verify as check
 
     bad = []
     for name in _names(names):
@@ -65,7 +65,7 @@ def verify(names: Tuple[str, ...], data_home: Optional[Path]) -> None:
 @HOME
 def where(names: Tuple[str, ...], data_home: Optional[Path]) -> None:
     """Print where each data set is, or would be."""
-    from ..data import where as locate
+    from slsgd_mx.data import where as locate
 
     for name in _names(names):
         place = locate(name, data_home)

@@ -7,7 +7,7 @@ from typing import Optional
 
 import click
 
-from .options import DATA_DIR
+from slsgd_mx.cli.options import DATA_DIR
 
 # what the three curves are called, and what they change in the preset
 CURVES = {
@@ -34,14 +34,14 @@ CURVES = {
 @click.option("--epochs", type=int, default=None, help="T. Default: the preset's.")
 def demo(preset: str, data_dir: Optional[Path], out: Optional[Path], epochs: Optional[int]) -> None:
     """Compare FedAvg and SLSGD under a label-flip attack (about a minute, no download)."""
-    from ..presets import preset as make_config
-    from ..threads import set_threads, suitable_threads
-    from .options import given
+    from slsgd_mx.cli.options import given
+    from slsgd_mx.presets import preset as make_config
+    from slsgd_mx.system.threads import set_threads, suitable_threads
 
     set_threads(suitable_threads(preset))
-    from ..curves import data_note, metric_panels, write_curves
-    from ..plot import draw
-    from .running import run_one, summarize
+    from slsgd_mx.cli.running import run_one, summarize
+    from slsgd_mx.figures.curves import data_note, metric_panels, write_curves
+    from slsgd_mx.figures.plot import draw
 
     out = out or Path("runs") / ("demo" if preset == "smoke" else f"demo-{preset}")
     lines, said = [], []
@@ -54,9 +54,9 @@ def demo(preset: str, data_dir: Optional[Path], out: Optional[Path], epochs: Opt
             click.echo(f"{plain}: {result.diverged}", err=True)
         lines.append((label, [result.rows]))
         said.append(f"{plain + ':':33} {summarize(config, result.rows[-1])}")
-    kind = "synthetic data" if config.task.data == "synthetic" else config.task.data
+    kind = "synthetic data" if config.sizes.data == "synthetic" else config.sizes.data
     title = f"Label flipping, {config.q} of {config.k} workers an epoch poisoned ({kind})"
-    picture = out / f"demo-{config.task.data}.png"
+    picture = out / f"demo-{config.sizes.data}.png"
     draw(metric_panels(config, lines), picture, title, data_note(config))
     write_curves(picture.with_suffix(".csv"), config, lines)
     click.echo("\n".join(said))

@@ -9,8 +9,8 @@ from typing import Callable, Optional, Tuple
 
 import click
 
-from .engines import DEADLINE, PATIENCE, Engine, run_command
-from .options import given, with_options
+from slsgd_mx.cli.engines import DEADLINE, PATIENCE, Engine, run_command
+from slsgd_mx.cli.options import given, with_options
 
 
 @click.group()
@@ -30,9 +30,9 @@ def dist() -> None:
 
 def _play(role: Callable, *arguments: object) -> None:
     """Play a role; after a failure others may be gone, and MXNet's own end would not be one."""
-    from ..dist.node import Cluster
-    from ..errors import DivergedError, SlsgdError
-    from . import failure
+    from slsgd_mx.cli import failure
+    from slsgd_mx.errors import DivergedError, SlsgdError
+    from slsgd_mx.parameter_server.node import Cluster
 
     cluster = Cluster.from_environment(dict(os.environ))
     try:
@@ -54,7 +54,7 @@ def _play(role: Callable, *arguments: object) -> None:
 @with_options([PATIENCE])
 def scheduler(patience: float) -> None:
     """Bring servers and workers together, and watch that they stay."""
-    from ..dist.roles import run_scheduler
+    from slsgd_mx.parameter_server.roles import run_scheduler
 
     _play(run_scheduler, patience)
 
@@ -63,7 +63,7 @@ def scheduler(patience: float) -> None:
 @with_options([PATIENCE])
 def server(patience: float) -> None:
     """Hold a part of the model and aggregate what is pushed to it."""
-    from ..dist.roles import run_server
+    from slsgd_mx.parameter_server.roles import run_server
 
     _play(run_server, patience)
 
@@ -83,10 +83,10 @@ def worker(
     The command is the same for all workers, threads included. Which of them is worker 0 is up to
     the scheduler, so the run folder (--out) has to be on a disk that all of them see.
     """
-    from ..threads import suitable_threads
+    from slsgd_mx.system.threads import suitable_threads
 
     def train(config, folder, data_dir, listener=None):
-        from ..dist.roles import run_worker
+        from slsgd_mx.parameter_server.roles import run_worker
 
         result = _play(
             lambda cluster: run_worker(config, folder, data_dir, cluster, patience, listener)

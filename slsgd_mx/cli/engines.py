@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from .options import option
+from slsgd_mx.cli.options import option
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ def current_engine() -> Engine:
     chosen = context.find_object(Engine) if context is not None else None
     if chosen is not None:
         return chosen
-    from ..threads import suitable_threads
+    from slsgd_mx.system.threads import suitable_threads
 
     return Engine(_train_here, suitable_threads)
 
 
 def _train_here(*arguments: Any, **options: Any) -> Any:
-    from ..trainer import train  # after the threads are set: it imports MXNet
+    from slsgd_mx.runs.trainer import train  # after the threads are set: it imports MXNet
 
     return train(*arguments, **options)
 
 
 def share_threads(workers: int) -> Callable[[str], int]:
     """Threads of each worker, where several share a machine."""
-    from ..threads import suitable_threads
+    from slsgd_mx.system.threads import suitable_threads
 
     return lambda preset: max(1, suitable_threads(preset) // workers)
 
@@ -87,15 +87,15 @@ def server_options(
 
 def make_options(workers: Optional[int], servers: Optional[int], **more: Any):
     """The launcher's options, one worker a core by default, but for more than there are slots."""
-    from ..dist.launcher import Options
-    from ..threads import thread_count
+    from slsgd_mx.parameter_server.launcher import Options
+    from slsgd_mx.system.threads import thread_count
 
     return Options(workers or min(thread_count(), 10), servers or 1, **more)
 
 
 def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> None:
     """Run a training command, given as words, on an engine."""
-    from . import COMMANDS
+    from slsgd_mx.cli import COMMANDS
 
     known: List[str] = [name for name, module in COMMANDS.items() if module == "training"]
     if not command or command[0] not in known:

@@ -9,10 +9,20 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import click
 
-from ..figures import FIGURES, Curves, Size, attacked, runs_of
-from .engines import PARAMETER_SERVER, server_options
-from .options import ALPHAS, DATA_DIR, DEVICES, FAULTS, PRESET, RUNS, given, option, with_options
-from .training import NETWORK, TEXT, TRAIN_IMAGES
+from slsgd_mx.cli.engines import PARAMETER_SERVER, server_options
+from slsgd_mx.cli.options import (
+    ALPHAS,
+    DATA_DIR,
+    DEVICES,
+    FAULTS,
+    PRESET,
+    RUNS,
+    given,
+    option,
+    with_options,
+)
+from slsgd_mx.cli.training import NETWORK, TEXT, TRAIN_IMAGES
+from slsgd_mx.figures.declarations import FIGURES, Curves, Size, attacked, runs_of
 
 COMMON = [
     DEVICES,
@@ -100,7 +110,7 @@ def run_figures(
     **changes: Any,
 ) -> None:
     """Plan; then say what it would take, or compute it and draw."""
-    from ..sweep import make_plan
+    from slsgd_mx.sweeps.plan import make_plan
 
     servers, changes = server_options(engine, changes)
     asked = given(**changes)
@@ -112,14 +122,14 @@ def run_figures(
     wanted = {name: runs_of(FIGURES[name], size) for name in names}
     plan = make_plan(wanted, runs, share=not no_share)
     if dry_run:
-        from .planning import show_plan
+        from slsgd_mx.cli.planning import show_plan
 
         show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
     lacking = draw_all(names, size, runs, out)
     if failed or lacking:
-        from ..errors import RunError
+        from slsgd_mx.errors import RunError
 
         text = _by_reason({**lacking, **failed})
         way = "Without --draw-only they are computed" if draw_only else "Run the same command again"
@@ -145,9 +155,9 @@ def compute(
     servers: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, str]:
     """Compute what is left with one progress display; return what failed, and why."""
-    from ..pool import Pool
-    from ..sweep import carry_out
-    from .planning import Overall, share_out
+    from slsgd_mx.cli.planning import Overall, share_out
+    from slsgd_mx.sweeps.plan import carry_out
+    from slsgd_mx.sweeps.pool import Pool
 
     if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
         click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
@@ -170,8 +180,8 @@ def compute(
 
 def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, str]:
     """Draw every figure; return the runs that are missing."""
-    from ..drawing import draw_figure
-    from ..errors import RunError
+    from slsgd_mx.errors import RunError
+    from slsgd_mx.figures.build import draw_figure
 
     missing: Dict[str, str] = {}
     for name in names:

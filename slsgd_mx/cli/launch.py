@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 
 import click
 
-from .engines import (
+from slsgd_mx.cli.engines import (
     DEADLINE,
     PARAMETER_SERVER,
     PATIENCE,
@@ -15,7 +15,7 @@ from .engines import (
     run_command,
     share_threads,
 )
-from .options import given, with_options
+from slsgd_mx.cli.options import given, with_options
 
 RESTARTS = click.option(
     "--restarts",
@@ -53,7 +53,7 @@ def launch(
     options = make_options(workers, servers, patience=patience, restarts=restarts)
 
     def train(config, folder, data_dir, listener=None):
-        from ..dist.launcher import launch as run
+        from slsgd_mx.parameter_server.launcher import launch as run
 
         return run(config, folder, data_dir, listener, options=options)
 

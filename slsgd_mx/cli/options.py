@@ -102,7 +102,7 @@ def algorithm_options(gamma: str, batch: str, decay: int) -> List[Callable]:
         option("--alpha", type=float, help="alpha: weight of the moving average, in (0, 1]."),
         option(
             "--alpha-schedule",
-            type=NameIn("schedule", "SCHEDULES"),
+            type=NameIn("schedules", "SCHEDULES"),
             help="alpha_t: 1 up to the decay epoch and alpha after it (step, the paper's legends); "
             "alpha throughout; alpha / t^2.",
         ),
@@ -120,7 +120,7 @@ def algorithm_options(gamma: str, batch: str, decay: int) -> List[Callable]:
         option("--batch-size", type=int, help=f"Minibatch. Paper: {batch}."),
         option(
             "--rule",
-            type=NameIn("aggregation", "RULES"),
+            type=NameIn("rules", "RULES"),
             help="Aggregation: Option II (trimmed-mean, the default), Option I (mean), or another.",
         ),
         option(

@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 import click
 
-from .options import DATA_DIR, DEVICES, PRESET, SEED, given, with_options
-from .training import IMAGES, image_options
+from slsgd_mx.cli.options import DATA_DIR, DEVICES, PRESET, SEED, given, with_options
+from slsgd_mx.cli.training import IMAGES, image_options
 
 
 @click.command()
@@ -27,15 +27,15 @@ def partition(preset: str, data_dir: Optional[Path], out: Path, **options: Any) 
     slsgd-mx partition --unbalanced                       CIFAR-10
     slsgd-mx partition --unbalanced --data synthetic      without any data
     """
-    from ..data import load_images
-    from ..partition import label_counts
-    from ..partition import partition as deal
-    from ..plot import draw_partition
-    from ..presets import preset as make_config
-    from ..randomness import stream
+    from slsgd_mx.data import load_images
+    from slsgd_mx.figures.plot import draw_partition
+    from slsgd_mx.partitions import label_counts
+    from slsgd_mx.partitions import partition as deal
+    from slsgd_mx.presets import preset as make_config
+    from slsgd_mx.randomness import stream
 
     config = make_config("cifar", preset, **given(**image_options(**options)))
-    sizes = config.task
+    sizes = config.sizes
     labels = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images).train_y
     parts = deal(sizes.partition, labels, config.n, stream(config.seed, "partition"))
     counts = label_counts(parts, labels, classes=10)

@@ -9,11 +9,11 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 import click
 from tqdm import tqdm
 
-from .. import interrupts
-from ..config import RunConfig
-from ..pool import Job, Message, Pool
-from ..sweep import Plan, Step
-from ..threads import thread_count
+from slsgd_mx.config import RunConfig
+from slsgd_mx.sweeps.plan import Plan, Step
+from slsgd_mx.sweeps.pool import Job, Message, Pool
+from slsgd_mx.system import signals
+from slsgd_mx.system.threads import thread_count
 
 MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
 
@@ -30,7 +30,7 @@ def share_out(
     processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))
     if workers is not None:
         processes, total = jobs or 1, max(1, total // workers)
-    narrow = any(step.config.task.data == "synthetic" for step in plan.steps)
+    narrow = any(step.config.sizes.data == "synthetic" for step in plan.steps)
     return (
         max(1, min(processes, len(plan.to_do))),
         threads or (1 if narrow else max(1, total // processes)),
@@ -86,7 +86,7 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
 
 
 def _show_forecast(plan: Plan, processes: int, threads: int, workers: int) -> None:
-    from ..forecast import calibrate, forecast
+    from slsgd_mx.sweeps.forecast import calibrate, forecast
 
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
@@ -129,7 +129,7 @@ class Overall:
                 self.bar.close()
 
     def __call__(self, job: Job, message: Message) -> None:
-        interrupts.check()
+        signals.check()
         if message["event"] == "end":
             self.running.pop(job.name, None)
             self.ended += 1

@@ -10,13 +10,13 @@ from typing import List, Optional
 import click
 from tqdm import tqdm
 
-from .. import interrupts
-from ..config import RunConfig
-from ..curves import average, draw_runs, write_curves
-from ..errors import DivergedError, RunError
-from ..store import Row, read_metrics
-from ..trainer import Progress, RunResult
-from .engines import current_engine
+from slsgd_mx.cli.engines import current_engine
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import DivergedError, RunError
+from slsgd_mx.figures.curves import draw_runs, write_curves
+from slsgd_mx.runs.metrics import Row, average, read_metrics
+from slsgd_mx.runs.trainer import Progress, RunResult
+from slsgd_mx.system import signals
 
 
 def run_repeats(
@@ -75,7 +75,7 @@ def summarize(config: RunConfig, row: Row) -> str:
     >>> summarize(RunConfig(), {"train_loss": "1.5", "test_loss": "1.6", "test_accuracy": "0.4"})
     'train loss 1.5000, test loss 1.6000, test accuracy 0.4000'
     """
-    names = config.task.metrics
+    names = config.sizes.metrics
     return ", ".join(f"{name.replace('_', ' ')} {float(row[name]):.4f}" for name in names)
 
 
@@ -96,7 +96,7 @@ class ProgressBar:
                 self.bar.close()
 
     def __call__(self, progress: Progress) -> None:
-        interrupts.check()
+        signals.check()
         with contextlib.suppress(OSError, ValueError):  # nobody reads it: training goes on
             self._show(progress)
 
@@ -112,6 +112,6 @@ class ProgressBar:
         shown = {name: f"{value:.3f}" for name, value in self.metrics.items()}
         speed = f"{progress.units / max(progress.seconds, 1e-9):.0f}"
         alpha = f"{self.config.alpha_at(progress.epoch):g}"
-        unit = f"{self.config.task.unit}/s"
+        unit = f"{self.config.sizes.unit}/s"
         self.bar.set_postfix({"alpha": alpha, **shown, unit: speed}, refresh=False)
         self.bar.update()

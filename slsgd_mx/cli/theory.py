@@ -8,8 +8,8 @@ from typing import Any, List, Optional, Sequence
 
 import click
 
-from ..theory import PARTS, SEEDS
-from .options import RUNS, option
+from slsgd_mx.cli.options import RUNS, option
+from slsgd_mx.theory import PARTS, SEEDS
 
 
 @click.command()
@@ -59,10 +59,10 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, out: Path, jobs: Opti
     slsgd-mx theory
     slsgd-mx claims
     """
-    from ..threads import available_cores, set_threads
+    from slsgd_mx.system.threads import available_cores, set_threads
 
     set_threads(1)  # problems this small have nothing for a second thread
-    from ..theory.cases import cases_of
+    from slsgd_mx.theory.cases import cases_of
 
     seeds = 2 if quick else seeds
     parts = PARTS if part == "all" else (part,)
@@ -79,7 +79,7 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
     """Run what is not there yet, with a bar that tells how long it will take."""
     from tqdm import tqdm
 
-    from ..theory.compute import compute, missing_jobs
+    from slsgd_mx.theory.compute import compute, missing_jobs
 
     jobs = missing_jobs(folder, cases, seeds)
     if not jobs:
@@ -92,8 +92,8 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
 
 def report(part: str, folder: Path, out: Path, seeds: int) -> None:
     """Draw a part, write and print what its numbers say."""
-    from ..theory.pictures import draw_part
-    from ..theory.report import assumptions_text, findings_text, write_reports
+    from slsgd_mx.theory.pictures import draw_part
+    from slsgd_mx.theory.report import assumptions_text, findings_text, write_reports
 
     pictures: List[Path] = draw_part(part, folder, out, seeds)
     reports, findings = write_reports(part, folder, out, seeds)

@@ -7,7 +7,15 @@ from typing import Any, Optional
 
 import click
 
-from .options import FAULTS, PRESET, RUNNING, algorithm_options, given, option, with_options
+from slsgd_mx.cli.options import (
+    FAULTS,
+    PRESET,
+    RUNNING,
+    algorithm_options,
+    given,
+    option,
+    with_options,
+)
 
 TRAIN_IMAGES = option("--train-images", type=int, help="Training images used. Paper: 50,000.")
 IMAGES = [
@@ -102,9 +110,9 @@ def run_training(
     **changes: Any,
 ) -> None:
     """Build the configuration, say what is odd about it, train, show the result."""
-    from ..presets import preset as make_config
-    from ..threads import set_threads
-    from .engines import current_engine
+    from slsgd_mx.cli.engines import current_engine
+    from slsgd_mx.presets import preset as make_config
+    from slsgd_mx.system.threads import set_threads
 
     engine = current_engine()
     set_threads(threads or engine.threads(preset))
@@ -115,11 +123,11 @@ def run_training(
     warnings = config.warnings()
     if config.q == 0 and {"attack", "attacker_start", "attack_scale"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give --q as well")
-    if data_dir is not None and config.task.data == "synthetic":
+    if data_dir is not None and config.sizes.data == "synthetic":
         warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 
-    from .running import run_repeats
+    from slsgd_mx.cli.running import run_repeats
 
     run_repeats(config, repeats, out, data_dir)

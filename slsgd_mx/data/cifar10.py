@@ -20,12 +20,12 @@ from typing import IO, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
-from slsgd_mx.data.checks import check_between
 from slsgd_mx.data.fetch import data_home
 from slsgd_mx.data.images import CROP, ImageData, first_bad_label, prepare
 from slsgd_mx.data.registry import DATASETS
 from slsgd_mx.data.safe_pickle import UnsafePickle, read_pickle
 from slsgd_mx.errors import DataError
+from slsgd_mx.validation import check_between
 
 PIXELS = 3 * 32 * 32
 RECORD = 1 + PIXELS  # label byte first

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slsgd_mx.data.checks import check_between, check_seed
 from slsgd_mx.data.images import CLASSES, ImageData, prepare
+from slsgd_mx.validation import check_between, check_seed
 
 NOISE = 1.0  # how hard the images are: scales pixel noise, mottling and blob; 0 is clean
 MOST_IMAGES = 100_000

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slsgd_mx.data.checks import check_between, check_seed
 from slsgd_mx.data.text import EOS, TextData, prepare_text
+from slsgd_mx.validation import check_between, check_seed
 
 MOST_TOKENS = 10_000_000
 LEAST_TYPES, MOST_TYPES = 20, 100_000

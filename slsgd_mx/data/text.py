@@ -8,8 +8,8 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from slsgd_mx.data.checks import check_between
 from slsgd_mx.errors import ConfigError, DataError
+from slsgd_mx.validation import check_between
 
 UNK, EOS = 0, 1  # ids of <unk> and <eos>, as GluonNLP's Vocab numbers them
 

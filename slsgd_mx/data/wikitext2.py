@@ -19,11 +19,11 @@ from typing import IO, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
-from slsgd_mx.data.checks import check_between
 from slsgd_mx.data.fetch import data_home
 from slsgd_mx.data.registry import DATASETS
 from slsgd_mx.data.text import TextData, prepare_text
 from slsgd_mx.errors import DataError
+from slsgd_mx.validation import check_between
 
 FILES = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
 FOLDER = "wikitext-2"  # in the archive, and where it unpacks to
@@ -71,7 +71,7 @@ def load_wikitext2(
 
 def _encode(paths: List[Path], vocab_size: Optional[int]) -> TextData:
     """Ids of the three texts, in the vocabulary of the first."""
-    from slsgd_mx._mxnet import import_gluonnlp
+    from slsgd_mx.system.mxnet import import_gluonnlp
 
     nlp = import_gluonnlp()
     # [:] gives the plain list, which is counted and looked up several times faster

@@ -8,9 +8,9 @@ from typing import Dict, Iterator, Optional
 
 import numpy as np
 
-from .._mxnet import mx
-from ..randomness import stream
-from . import Poison, Task
+from slsgd_mx.core.task import Poison, Task
+from slsgd_mx.randomness import stream
+from slsgd_mx.system.mxnet import mx
 
 
 class GluonTask(Task):

@@ -10,10 +10,10 @@ from typing import Callable, Dict, List, Optional
 
 import numpy as np
 
-from .._mxnet import mx
-from ..arrays import as_numpy
-from ..server import ModelServer, Update
-from .lemma import trimmed_with
+from slsgd_mx.core.server import ModelServer, Update
+from slsgd_mx.system.arrays import as_numpy
+from slsgd_mx.system.mxnet import mx
+from slsgd_mx.theory.lemma import trimmed_with
 
 Adversary = Callable[[np.ndarray, int, int, np.ndarray], np.ndarray]
 

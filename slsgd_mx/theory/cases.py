@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List
 
-from ..config import RunConfig
-from ..sizes import Problem
+from slsgd_mx.config import RunConfig
+from slsgd_mx.tasks.problems.sizes import Problem
 
 VERSION = 1  # of what a row means; another one makes every table anew
 
@@ -39,7 +39,7 @@ def run(problem: Dict[str, Any], **changes: Any) -> RunConfig:
     """Algorithm 1 at the size that all cases have: n=40, k=10, gamma=0.1, 2 to 6 local steps."""
     size: Dict[str, Any] = dict(n=40, k=10, gamma=0.1, local_steps=(2, 6), batch_size=4)
     size.update(alpha_schedule="constant", warm_up=False, eval_every=1, epochs=80)
-    return RunConfig(task=Problem(**problem), **{**size, **changes})
+    return RunConfig(sizes=Problem(**problem), **{**size, **changes})
 
 
 # The problems of Theorem 1, with learning rates below min(1/L, 2).

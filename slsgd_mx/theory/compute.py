@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .cases import Case
-from .tables import Row, read_rows, write_rows
+from slsgd_mx.theory.cases import Case
+from slsgd_mx.theory.tables import Row, read_rows, write_rows
 
 CHUNK = 4  # seeds of one job
 
@@ -59,7 +59,7 @@ def _results(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
 
 
 def do(job: Job) -> Done:
-    from .measure import measure
+    from slsgd_mx.theory.measure import measure
 
     return job, {seed: measure(job.case, seed) for seed in job.seeds}
 

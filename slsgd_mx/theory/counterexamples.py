@@ -6,8 +6,8 @@ from typing import Dict
 
 import numpy as np
 
-from .bounds import rate
-from .lemma import away_from, trimmed_with
+from slsgd_mx.theory.bounds import rate
+from slsgd_mx.theory.lemma import away_from, trimmed_with
 
 
 def opposed_step(n: int) -> Dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Tuple
 
 import numpy as np
 
-from ..aggregation import trimmed_mean_rows
+from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 
 FAR = 1e6  # beyond every honest value; how far does not matter where b >= q
 

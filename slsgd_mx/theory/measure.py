@@ -6,14 +6,14 @@ from typing import List, Tuple
 
 import numpy as np
 
-from .. import interrupts
-from ..algorithm import initialize, run_epoch, select_poisoned
-from ..objectives import Objective
-from ..tasks.problem import ProblemTask
-from .adversary import WatchingServer
-from .cases import Case
-from .lemma import away_from
-from .tables import Row
+from slsgd_mx.core.algorithm import initialize, run_epoch, select_poisoned
+from slsgd_mx.system import signals
+from slsgd_mx.tasks.problems.objectives import Objective
+from slsgd_mx.tasks.problems.task import ProblemTask
+from slsgd_mx.theory.adversary import WatchingServer
+from slsgd_mx.theory.cases import Case
+from slsgd_mx.theory.lemma import away_from
+from slsgd_mx.theory.tables import Row
 
 
 def measure(case: Case, seed: int) -> List[Row]:
@@ -37,7 +37,7 @@ def measure(case: Case, seed: int) -> List[Row]:
         server.poisoned = select_poisoned(config, t).tolist()
         run_epoch(t, config, task, server)
         rows.append(_row(seed, t, task, server))
-        interrupts.check()
+        signals.check()
     return rows
 
 

@@ -6,9 +6,9 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..plot import Curve, Panel, band
-from . import summary
-from .tables import Table
+from slsgd_mx.figures.plot import Curve, Panel, band
+from slsgd_mx.theory import summary
+from slsgd_mx.theory.tables import Table
 
 ERROR = r"$F(x_t) - F(x_*)$"
 FLOOR = "Mean error, last half of epochs"

@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Tuple
 
-from ..plot import band, draw
-from .panels import Picture
-from .pictures_thm1 import draw_alpha, draw_bound, draw_rate, draw_schedule, draw_steps
-from .pictures_thm2 import draw_attacks, draw_lemma, draw_negation, draw_sweeps
-from .tables import Find, finder, write_csv
+from slsgd_mx.figures.plot import band, draw
+from slsgd_mx.theory.panels import Picture
+from slsgd_mx.theory.pictures_thm1 import (
+    draw_alpha,
+    draw_bound,
+    draw_rate,
+    draw_schedule,
+    draw_steps,
+)
+from slsgd_mx.theory.pictures_thm2 import draw_attacks, draw_lemma, draw_negation, draw_sweeps
+from slsgd_mx.theory.tables import Find, finder, write_csv
 
 PICTURES: Dict[str, Dict[str, Callable[[Find], Picture]]] = {
     "thm1": {

@@ -6,10 +6,10 @@ from typing import Dict, Sequence
 
 import numpy as np
 
-from ..plot import Curve, Panel
-from . import cases, summary
-from .bounds import rate
-from .panels import (
+from slsgd_mx.figures.plot import Curve, Panel
+from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.bounds import rate
+from slsgd_mx.theory.panels import (
     FLOOR,
     MEASURED,
     Picture,
@@ -18,7 +18,7 @@ from .panels import (
     over_epochs,
     over_values,
 )
-from .tables import Find, Table
+from slsgd_mx.theory.tables import Find, Table
 
 
 def draw_bound(find: Find) -> Picture:

@@ -6,13 +6,20 @@ from typing import Dict
 
 import numpy as np
 
-from ..plot import Curve, Panel
-from . import cases, summary
-from .bounds import printed_lemma, sharp_lemma
-from .lemma import largest_ratio
-from .panels import FLOOR, Picture, against_bounds, log_panel, over_epochs, over_values
-from .proof import beta_of
-from .tables import Find, Table
+from slsgd_mx.figures.plot import Curve, Panel
+from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.bounds import printed_lemma, sharp_lemma
+from slsgd_mx.theory.lemma import largest_ratio
+from slsgd_mx.theory.panels import (
+    FLOOR,
+    Picture,
+    against_bounds,
+    log_panel,
+    over_epochs,
+    over_values,
+)
+from slsgd_mx.theory.proof import beta_of
+from slsgd_mx.theory.tables import Find, Table
 
 DRAWN = ("none", "trimmed", "negation-1e6", "gaussian-1e6", "away")
 
@@ -141,7 +148,7 @@ def draw_negation(find: Find) -> Picture:
     size = next(iter(cases.negation_cases()["plain"].values())).config
     dragged = size.q / size.k * scales
     objective = summary.objective_of(size)
-    loss = [objective.error(np.full(size.task.dimension, far)) for far in dragged]
+    loss = [objective.error(np.full(size.sizes.dimension, far)) for far in dragged]
     away = [np.linalg.norm(far - objective.x_star) for far in dragged]
     label = "at (q/k) c on every coordinate"
     panels = [

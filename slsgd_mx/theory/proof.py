@@ -6,15 +6,15 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
-from ..claims.estimates import estimate
-from . import cases, summary
-from .bounds import beta, printed_lemma, sharp_lemma
-from .cases import Case
-from .counterexamples import step_from_optimum
-from .findings import FAILS, HOLDS, LOOSE, NOT_SHOWN, Finding
-from .lemma import largest_ratio, ratios, worst_honest
-from .proof_thm1 import theorem_1
-from .tables import Find, Table
+from slsgd_mx.claims.estimates import estimate
+from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.bounds import beta, printed_lemma, sharp_lemma
+from slsgd_mx.theory.cases import Case
+from slsgd_mx.theory.counterexamples import step_from_optimum
+from slsgd_mx.theory.findings import FAILS, HOLDS, LOOSE, NOT_SHOWN, Finding
+from slsgd_mx.theory.lemma import largest_ratio, ratios, worst_honest
+from slsgd_mx.theory.proof_thm1 import theorem_1
+from slsgd_mx.theory.tables import Find, Table
 
 
 def theorem_2(find: Find) -> List[Finding]:
@@ -158,7 +158,7 @@ def proposition_1(find: Find) -> List[Finding]:
     last = max(lines["plain"])
     plain, trimmed = lines["plain"][last], lines["trimmed"][last]
     size = plain.case.config
-    expected = size.q / size.k * last * np.sqrt(size.task.dimension)
+    expected = size.q / size.k * last * np.sqrt(size.sizes.dimension)
     drag = float(np.sqrt(plain["distance2"][:, -1]).mean() / expected)
     visited = float(plain["v2_pushed"].max() / trimmed["v2_pushed"].max())
     return [

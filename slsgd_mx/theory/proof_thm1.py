@@ -6,12 +6,12 @@ from typing import List
 
 import numpy as np
 
-from ..claims.estimates import estimate
-from . import cases, summary
-from .bounds import bound, contraction, explicit_floor, inverse_square_limit, rate
-from .counterexamples import opposed_step
-from .findings import EMPTY, FAILS, HIDDEN, HOLDS, NOT_SHOWN, Finding
-from .tables import Find
+from slsgd_mx.claims.estimates import estimate
+from slsgd_mx.theory import cases, summary
+from slsgd_mx.theory.bounds import bound, contraction, explicit_floor, inverse_square_limit, rate
+from slsgd_mx.theory.counterexamples import opposed_step
+from slsgd_mx.theory.findings import EMPTY, FAILS, HIDDEN, HOLDS, NOT_SHOWN, Finding
+from slsgd_mx.theory.tables import Find
 
 
 def theorem_1(find: Find) -> List[Finding]:

@@ -7,12 +7,12 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import List, Tuple
 
-from . import cases
-from .cases import Case
-from .findings import Finding
-from .proof import FINDINGS
-from .summary import Assumptions, assumptions
-from .tables import finder, write_csv
+from slsgd_mx.theory import cases
+from slsgd_mx.theory.cases import Case
+from slsgd_mx.theory.findings import Finding
+from slsgd_mx.theory.proof import FINDINGS
+from slsgd_mx.theory.summary import Assumptions, assumptions
+from slsgd_mx.theory.tables import finder, write_csv
 
 TITLES = {"thm1": "Theorem 1", "thm2": "Theorem 2", "prop1": "Proposition 1"}
 

@@ -7,9 +7,9 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from ..config import RunConfig
-from ..objectives import Objective, build_objective
-from .bounds import (
+from slsgd_mx.config import RunConfig
+from slsgd_mx.tasks.problems.objectives import Objective, build_objective
+from slsgd_mx.theory.bounds import (
     Constants,
     beta,
     bound,
@@ -19,7 +19,7 @@ from .bounds import (
     fitted_floor,
     inverse_square_limit,
 )
-from .tables import Table
+from slsgd_mx.theory.tables import Table
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Assumptions:
 
 
 def objective_of(config: RunConfig) -> Objective:
-    return build_objective(config.task, config.n)
+    return build_objective(config.sizes, config.n)
 
 
 def region_gradient(objective: Objective, v2: float) -> float:

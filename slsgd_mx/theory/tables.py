@@ -10,9 +10,9 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequenc
 
 import numpy as np
 
-from ..errors import RunError
-from ..files import disk_errors, read_text, write_atomically
-from .cases import Case
+from slsgd_mx.errors import RunError
+from slsgd_mx.system.files import disk_errors, read_text, write_atomically
+from slsgd_mx.theory.cases import Case
 
 
 class Row(NamedTuple):

@@ -1,0 +1,18 @@
+"""What an attacker knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class AttackContext:
+    """What an attacker knows: the sizes, the number of classes, its scale, its random stream."""
+
+    k: int
+    q: int
+    classes: int
+    scale: float
+    rng: np.random.Generator

@@ -1,0 +1,57 @@
+"""The rows of metrics.csv, and numbers taken from them; no MXNet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Dict, List, Sequence
+
+import numpy as np
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import RunError
+from slsgd_mx.system.files import read_text
+
+Row = Dict[str, str]
+
+
+def read_metrics(folder: Path) -> List[Row]:
+    """Rows of a run's metrics.csv; a last line cut short by a crash is left out."""
+    path = Path(folder) / "metrics.csv"
+    if not path.exists():
+        return []
+    text = read_text(path)
+    whole = text[: text.rfind("\n") + 1]
+    try:
+        return list(csv.DictReader(io.StringIO(whole)))
+    except csv.Error as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+
+
+def column(rows: Sequence[Row], name: str) -> np.ndarray:
+    """One column of the metrics as numbers."""
+    return np.array([float(row[name]) for row in rows])
+
+
+def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
+    """The metrics averaged over repeats, for the epochs that all of them have."""
+    by_epoch = [{row["epoch"]: row for row in rows} for rows in runs]
+    averaged = []
+    for epoch in (row["epoch"] for row in runs[0]):
+        if all(epoch in rows for rows in by_epoch):
+            repeats = [rows[epoch] for rows in by_epoch]
+            means = {m: np.mean([float(r[m]) for r in repeats]) for m in config.sizes.metrics}
+            averaged.append({"epoch": epoch, **{m: repr(float(v)) for m, v in means.items()}})
+    return averaged
+
+
+def epochs_to(rows: Sequence[Row], loss: float) -> float:
+    """The first evaluated epoch with no more than that training loss; infinite if there is none.
+
+    >>> epochs_to([{"epoch": "2", "train_loss": "1.5"}, {"epoch": "4", "train_loss": "0.5"}], 0.5)
+    4.0
+    """
+    reached = column(rows, "epoch")[column(rows, "train_loss") <= loss]
+    return float(reached[0]) if len(reached) else math.inf

@@ -1,0 +1,40 @@
+"""One memory, two views: NDArrays as NumPy arrays and back, without copying."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from slsgd_mx.system.mxnet import mx
+
+
+def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
+    """The same memory as an NDArray; the array given stays writeable.
+
+    >>> a = np.zeros(2, np.float32)
+    >>> view = as_ndarray(a)
+    >>> a[0] = 3
+    >>> view.asnumpy()
+    array([3., 0.], dtype=float32)
+    """
+    return mx.nd.from_numpy(array.view(), zero_copy=True)  # MXNet marks what it gets read-only
+
+
+def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    """The values of an NDArray, read only.
+
+    >>> as_numpy(mx.nd.array([[1, 2]]))
+    array([[1., 2.]], dtype=float32)
+    """
+    if array.stype != "default" or array.context.device_type != "cpu" or array.size == 0:
+        return array.asnumpy()
+    array.wait_to_read()
+    pointer = ctypes.c_void_p()
+    mx.base.check_call(mx.base._LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
+    dtype = np.dtype(array.dtype)
+    memory = (ctypes.c_char * (array.size * dtype.itemsize)).from_address(pointer.value)
+    memory.owner = array  # which lives as long as somebody looks into it
+    view = np.frombuffer(memory, dtype).reshape(array.shape)
+    view.flags.writeable = False
+    return view

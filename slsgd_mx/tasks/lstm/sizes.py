@@ -1,0 +1,77 @@
+"""How large a run of the language model is, and on which text."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Tuple
+
+from slsgd_mx.validation import require, require_name, require_whole
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """The paper's second workload: a language model on text, in batches of bptt tokens."""
+
+    task: ClassVar[str] = "lstm"
+    default_attack: ClassVar[str] = "label-permute"
+    metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_perplexity")
+    panels: ClassVar[Tuple[str, ...]] = ("test_perplexity", "train_loss")
+    unit: ClassVar[str] = "tokens"
+
+    data: str = "wikitext2"
+    partition: str = "shuffled"
+    vocab_size: int = 33_278
+    bptt: int = 35
+    device_batches: int = 32  # batches of bptt tokens that each device holds
+    loss_batches: int = 3_200  # training batches the training loss is measured on
+    test_batches: int = 350
+    width: int = 200  # of embedding and state
+
+    def validate(self, n: int) -> None:
+        require_name("data", self.data, ("wikitext2", "synthetic"))
+        require_name("partition", self.partition, ("shuffled", "consecutive"))
+        require_whole(self, vocab_size=3, bptt=1, device_batches=1, loss_batches=1)
+        require_whole(self, test_batches=1, width=1)
+        if self.data == "synthetic":
+            legal = "20 <= vocab_size <= 100000 for synthetic text"
+            require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
+        most = n * self.device_batches
+        legal = f"1 <= loss_batches <= n * device_batches = {most}"
+        require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
+
+    def within(self, n: int, **changes: Any) -> Lstm:
+        """Changed sizes; the training loss is measured on no more batches than there are."""
+        batches = n * changes.get("device_batches", self.device_batches)
+        return dataclasses.replace(
+            self, **{"loss_batches": min(self.loss_batches, batches), **changes}
+        )
+
+    def steps_per_pass(self, n: int, batch_size: int) -> float:
+        """Local iterations of one pass."""
+        return float(self.device_batches)
+
+    @property
+    def amount(self) -> str:
+        """How much of the data is used."""
+        return f"{self.vocab_size:,} types, {self.device_batches} batches a device"
+
+    @property
+    def evaluated(self) -> int:
+        """Batches of one evaluation."""
+        return self.loss_batches + self.test_batches
+
+    @property
+    def network(self) -> Tuple:
+        return (self.task, self.width, self.vocab_size, self.bptt)
+
+    def sample(self, images: int) -> Lstm:
+        """The same network on a little synthetic text, to measure its speed."""
+        few = {"device_batches": 3, "loss_batches": 3, "test_batches": 3}
+        return dataclasses.replace(
+            self, data="synthetic", vocab_size=max(20, self.vocab_size), **few
+        )
+
+    @property
+    def slug(self) -> str:
+        return f"{self.task}-{self.data}-v{self.vocab_size}"

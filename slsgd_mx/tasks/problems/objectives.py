@@ -1,0 +1,310 @@
+"""Objectives whose constants are known: quadratics, least squares, logistic, waves.
+
+Each of n devices holds m samples z; ``F^i`` is the mean of ``f(x; z)`` over them and ``F`` the mean
+of ``F^i`` over devices.  Everything is finite, so L, mu, x_* and F(x_*) are computed from the data,
+in float64, without MXNet.  To add an objective, write a subclass and register it in ``OBJECTIVES``.
+
+============= ============================================================== ====================
+name          f(x; z)                                                        mu
+============= ============================================================== ====================
+quadratic     sum_j l_ij (x_j - z_j)^2 / 2                                   min l_ij (0 allowed)
+waves         the same + sum_j a (1 - cos(2 (x_j - x_*j)))                   min l_ij - 4a (< 0)
+least-squares (<u, x> - y)^2 / 2, z = (u, y)                                 0 (F may have more)
+logistic      log(1 + exp(-(2y-1) <u, x>)), z = (u, y), no regularisation    0
+============= ============================================================== ====================
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Callable, Dict, Tuple, Type
+
+import numpy as np
+
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.randomness import stream
+
+if TYPE_CHECKING:  # sizes.py asks here for the names it allows
+    from slsgd_mx.tasks.problems.sizes import Problem
+
+OMEGA = 2.0  # of the cosines of "waves"
+
+
+def symmetric(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Devices' optima around the common one, normal: mean 0 and variance 1 a coordinate."""
+    return _standardised(rng.standard_normal((n, d)))
+
+
+def skewed(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """On every coordinate a fifth of the devices (drawn anew) lie far out on one side.
+
+    >>> sorted(set(skewed(10, 3, np.random.default_rng(0)).ravel().round(6).tolist()))
+    [-2.0, 0.5]
+    """
+    far = np.arange(n) < max(1, n // 5)
+    return _standardised(np.stack([-1.0 * rng.permutation(far) for _ in range(d)], axis=1))
+
+
+def _standardised(u: np.ndarray) -> np.ndarray:
+    spread = u.std(axis=0)
+    return (u - u.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+POPULATIONS: Dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
+    "symmetric": symmetric,
+    "skewed": skewed,
+}
+
+
+class Objective(abc.ABC):
+    """F and its parts on n devices.
+
+    Attributes
+    ----------
+    L, mu : float
+        Assumption 2 for every sample z.
+    mu_F : float
+        The same lower bound for F alone, which is what the proof uses; at least mu.
+    x_star, x_0 : (d,)
+        A global minimum of F (the one nearest to x_0 if there are several), and the start.
+    least : float
+        F(x_*).
+    inputs, labels : (n, m, d) and (n, m)
+        The samples; labels play no part in the quadratics.
+    """
+
+    L: float
+    mu: float
+    mu_F: float
+    x_star: np.ndarray
+    inputs: np.ndarray
+    labels: np.ndarray
+    gradient_is_bounded = False  # on all of R^d, as Assumption 3 wants it
+
+    def __init__(self, sizes: Problem, n: int) -> None:
+        self.sizes, self.n = sizes, n
+        self.build(self._rng("data"))
+        signs = np.sign(self._rng("start").random(sizes.dimension) - 0.5)
+        start = self.x_star + sizes.radius * signs / np.sqrt(sizes.dimension)
+        self.x_0 = start.astype(np.float32).astype(np.float64)  # what the server can hold
+        self.settle()
+        self.least = self.value(self.x_star)
+
+    @abc.abstractmethod
+    def build(self, rng: np.random.Generator) -> None:
+        """Draw the samples; compute the constants and x_*."""
+
+    def settle(self) -> None:  # noqa: B027  (most objectives have one minimum)
+        """Choose x_* among several, now that x_0 is known."""
+
+    @abc.abstractmethod
+    def value(self, x: np.ndarray) -> float:
+        """F(x)."""
+
+    @abc.abstractmethod
+    def gradient(
+        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        """The gradient of the mean of f(x; z) over some samples of a device; (d,)."""
+
+    def sample_gradients(self, x: np.ndarray) -> np.ndarray:
+        """The gradient of f(x; z) for every sample; (n, m, d)."""
+        return np.array(
+            [
+                [
+                    self.gradient(x, i, self.inputs[i, s : s + 1], self.labels[i, s : s + 1])
+                    for s in range(self.inputs.shape[1])
+                ]
+                for i in range(self.n)
+            ]
+        )
+
+    def full_gradient(self, x: np.ndarray) -> np.ndarray:
+        """The gradient of F at x; (d,)."""
+        parts = [self.gradient(x, i, self.inputs[i], self.labels[i]) for i in range(self.n)]
+        return np.mean(parts, axis=0)
+
+    def error(self, x: np.ndarray) -> float:
+        """F(x) - F(x_*)."""
+        return self.value(x) - self.least
+
+    def _rng(self, purpose: str) -> np.random.Generator:
+        return stream(self.sizes.instance, f"problem-{purpose}")
+
+    def _optima(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
+        """The common optimum (d,) and each device's own (n, d)."""
+        sizes = self.sizes
+        common = rng.standard_normal(sizes.dimension)
+        offsets = POPULATIONS[sizes.population](self.n, sizes.dimension, rng)
+        return common, common + sizes.heterogeneity * offsets
+
+
+class Quadratic(Objective):
+    """Separable: ``f(x; z) = sum_j l_ij (x_j - z_j)^2 / 2``; with mu=0 some l_ij are 0."""
+
+    def build(self, rng: np.random.Generator) -> None:
+        sizes, shape = self.sizes, (self.n, self.sizes.dimension)
+        _, optima = self._optima(rng)
+        scatter = rng.standard_normal((self.n, sizes.samples, sizes.dimension))
+        scatter -= scatter.mean(axis=1, keepdims=True)  # the device's optimum is its mean
+        self.inputs = optima[:, None, :] + sizes.noise * scatter
+        self.labels = np.zeros(self.inputs.shape[:2])
+        self.curvatures = spectrum(sizes) * (1.0 - sizes.curvature * rng.random(shape))  # (n, d)
+        self.total = self.curvatures.mean(axis=0)
+        weights = np.where(self.total > 0, self.total, 1.0)
+        means = self.inputs.mean(axis=1)  # (n, d)
+        flat = self.total <= 0
+        self.x_star = np.where(flat, 0.0, (self.curvatures * means).mean(axis=0) / weights)
+        self.L, self.mu = float(self.curvatures.max()), float(self.curvatures.min())
+        self.mu_F = float(self.total.min())
+        second = (self.curvatures[:, None, :] * (self.inputs - self.x_star) ** 2).sum(axis=2)
+        self.constant = 0.5 * float(second.mean())
+
+    def settle(self) -> None:
+        """Where F does not depend on a coordinate, x_* takes that of x_0."""
+        self.x_star = np.where(self.total > 0, self.x_star, self.x_0)
+
+    def value(self, x: np.ndarray) -> float:
+        return self.constant + 0.5 * float(self.total @ (x - self.x_star) ** 2)
+
+    def gradient(
+        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        return self.curvatures[device] * (x - inputs.mean(axis=0))
+
+
+class Waves(Quadratic):
+    """Not convex: the quadratic plus ``sum_j a (1 - cos(2 (x_j - x_*j)))``, least at x_* too.
+
+    With a > 1.15 or so (where the quadratic's curvature is 1) there are local minima besides.
+    """
+
+    def build(self, rng: np.random.Generator) -> None:
+        super().build(rng)
+        bend = self.sizes.waves * OMEGA**2
+        self.L, self.mu, self.mu_F = self.L + bend, self.mu - bend, self.mu_F - bend
+
+    def settle(self) -> None:
+        if (self.total <= 0).any():
+            raise ConfigError(f"mu={self.sizes.mu} is out of range: waves need mu > 0")
+
+    def value(self, x: np.ndarray) -> float:
+        ripple = 1.0 - np.cos(OMEGA * (x - self.x_star))
+        return super().value(x) + self.sizes.waves * float(ripple.sum())
+
+    def gradient(
+        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        slope = self.sizes.waves * OMEGA * np.sin(OMEGA * (x - self.x_star))
+        return super().gradient(x, device, inputs, labels) + slope
+
+
+class LeastSquares(Objective):
+    """``f(x; u, y) = (<u, x> - y)^2 / 2``; the longest u has squared length L."""
+
+    def build(self, rng: np.random.Generator) -> None:
+        sizes = self.sizes
+        _, optima = self._optima(rng)
+        self.inputs = scaled_inputs(self.n, sizes, np.sqrt(sizes.L), rng)
+        noise = sizes.noise * rng.standard_normal(self.inputs.shape[:2])
+        self.labels = np.einsum("imd,id->im", self.inputs, optima) + noise
+        u, y = self.inputs.reshape(-1, sizes.dimension), self.labels.ravel()
+        self.x_star = np.linalg.lstsq(u, y, rcond=None)[0]
+        self.L = float((u**2).sum(axis=1).max())
+        self.mu = float((u**2).min()) if sizes.dimension == 1 else 0.0
+        self.mu_F = float(np.linalg.eigvalsh(u.T @ u / len(u))[0])
+
+    def value(self, x: np.ndarray) -> float:
+        return 0.5 * float(np.mean((self.inputs @ x - self.labels) ** 2))
+
+    def gradient(
+        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        return (inputs @ x - labels) @ inputs / len(labels)
+
+
+class Logistic(Objective):
+    """``f(x; u, y) = log(1 + exp(-(2y-1) <u, x>))``, no regularisation; longest u: 4L squared."""
+
+    gradient_is_bounded = True
+
+    def build(self, rng: np.random.Generator) -> None:
+        sizes = self.sizes
+        _, optima = self._optima(rng)
+        self.inputs = scaled_inputs(self.n, sizes, 2.0 * np.sqrt(sizes.L), rng)
+        scores = np.einsum("imd,id->im", self.inputs, optima)
+        wrong = 1.0 / (1.0 + np.exp(scores / max(sizes.noise, 1e-9)))
+        self.labels = (rng.random(scores.shape) >= wrong).astype(np.float64)
+        u = self.inputs.reshape(-1, sizes.dimension)
+        self.L, self.mu, self.mu_F = float((u**2).sum(axis=1).max()) / 4, 0.0, 0.0
+        self.x_star = self._minimise(u, self.labels.ravel())
+
+    def _minimise(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Newton's method, halving steps that go up."""
+        x = np.zeros(u.shape[1])
+        for _ in range(200):
+            p = _sigmoid(u @ x)
+            slope = (p - y) @ u / len(y)
+            if np.abs(slope).max() < 1e-13:
+                break
+            hessian = (u * (p * (1 - p))[:, None]).T @ u / len(y)
+            step = np.linalg.lstsq(hessian, slope, rcond=None)[0]
+            size = 1.0
+            while self.value(x - size * step) > self.value(x) and size > 1e-8:
+                size /= 2
+            x = x - size * step
+        separated = ((2.0 * y - 1.0) * (u @ x)).min() > 0
+        if np.abs(slope).max() < 1e-9 and not separated:
+            return x
+        raise ConfigError(
+            f"instance={self.sizes.instance} has no minimum: its classes can be separated; "
+            "choose another instance, more samples or more noise"
+        )
+
+    def value(self, x: np.ndarray) -> float:
+        return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * self.labels) * (self.inputs @ x))))
+
+    def gradient(
+        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        return (_sigmoid(inputs @ x) - labels) @ inputs / len(labels)
+
+
+def _sigmoid(t: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * t))
+
+
+def spectrum(sizes: Problem) -> np.ndarray:
+    """Curvatures from mu to L, evenly on a log scale (linear from 0); (d,)."""
+    if sizes.mu > 0:
+        return np.geomspace(sizes.mu, sizes.L, sizes.dimension)
+    return np.linspace(0.0, sizes.L, sizes.dimension)
+
+
+def scaled_inputs(n: int, sizes: Problem, longest: float, rng: np.random.Generator) -> np.ndarray:
+    """Normal inputs, each device with directions of its own; the longest has that length."""
+    raw = rng.standard_normal((n, sizes.samples, sizes.dimension))
+    stretch = np.exp(sizes.curvature * rng.standard_normal((n, 1, sizes.dimension)))
+    raw = raw * stretch
+    return raw * (longest / np.sqrt((raw**2).sum(axis=2).max()))
+
+
+OBJECTIVES: Dict[str, Type[Objective]] = {
+    "quadratic": Quadratic,
+    "waves": Waves,
+    "least-squares": LeastSquares,
+    "logistic": Logistic,
+}
+
+KEPT = 16
+_built: Dict[Tuple[Problem, int], Objective] = {}
+
+
+def build_objective(sizes: Problem, n: int) -> Objective:
+    """The objective of these sizes on n devices; the last few are kept, for they never change."""
+    key = (sizes, n)
+    if key not in _built:
+        while len(_built) >= KEPT:
+            _built.pop(next(iter(_built)))
+        _built[key] = OBJECTIVES[sizes.objective](sizes, n)
+    return _built[key]

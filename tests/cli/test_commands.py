@@ -1,0 +1,287 @@
+"""The command line end to end on embedded data: good and bad calls and their exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import slsgd_mx
+from slsgd_mx.cli import COMMANDS, main
+from slsgd_mx.config import RunConfig
+from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.tasks.lstm.sizes import Lstm
+
+TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
+TEXT = (
+    "--preset smoke --vocab-size 24 --bptt 4 --device-batches 3 --loss-batches 4 --test-batches 3 "
+    "-n 8 -k 4 --batch-size 3 --width 8"
+)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """A folder of its own without any data, and the handler of SIGTERM as it was."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def call(line, *more):
+    result = CliRunner().invoke(main, [*line.split(), *map(str, more)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+def cifar(more="", *arguments):
+    return call(f"cifar {TINY} --eval-every 1 --epochs 2 {more}", *arguments)
+
+
+def lstm(more=""):
+    return call(f"lstm {TEXT} --eval-every 1 --epochs 2 {more}")
+
+
+def only_run():
+    (folder,) = Path("runs").iterdir()
+    return folder
+
+
+# ---- good calls ----------------------------------------------------------------------------
+
+
+def test_a_run_from_the_call_to_the_picture():
+    result = cifar("--q 1 --b 1 --unbalanced --alpha 0.5 --alpha-decay-epoch 1 --seed 3")
+    assert result.exit_code == 0, result.output
+    folder = only_run()
+    assert f"run folder: {folder}" in result.output
+    assert (folder / "curve.png").read_bytes().startswith(PNG)
+    assert (folder / "DONE").exists() and (folder / "model.params").exists()
+    rows = read_metrics(folder)
+    assert [(row["epoch"], row["alpha"]) for row in rows] == [("1", "1.0"), ("2", "0.5")]
+    assert f"test accuracy {float(rows[-1]['test_accuracy']):.4f}" in result.output
+    config = RunConfig.from_json((folder / "config.json").read_text())
+    assert (config.n, config.k, config.q, config.b, config.seed) == (8, 4, 1, 1, 3)
+    assert (config.sizes.partition, config.attack) == ("unbalanced", "label-flip")
+    assert folder.name == config.slug and "warning" not in result.output
+
+
+def test_rerunning_says_that_it_is_done():
+    assert "already done" not in cifar("--out run").output
+    before = Path("run/metrics.csv").read_bytes()
+    again = cifar("--out run")
+    assert again.exit_code == 0 and "already done: run" in again.output
+    assert "test accuracy" in again.output
+    assert Path("run/metrics.csv").read_bytes() == before
+
+
+def test_a_language_model_from_the_call_to_the_picture():
+    line = "--q 1 --b 1 --alpha 0.5 --alpha-decay-epoch 1 --gamma 3 --partition consecutive"
+    result = lstm(line)
+    assert result.exit_code == 0 and "warning" not in result.output, result.output
+    folder = only_run()
+    assert (folder / "curve.png").read_bytes().startswith(PNG)
+    rows = read_metrics(folder)
+    assert [(row["epoch"], row["alpha"]) for row in rows] == [("1", "1.0"), ("2", "0.5")]
+    assert f"test perplexity {float(rows[-1]['test_perplexity']):.4f}" in result.output
+    config = RunConfig.from_json((folder / "config.json").read_text())
+    assert (config.n, config.k, config.q, config.b, config.gamma) == (8, 4, 1, 1, 3.0)
+    assert (config.attack, config.attacker_start) == ("label-permute", "fresh")
+    expected = Lstm("synthetic", "consecutive", 24, 4, 3, 4, 3, 8)
+    assert config.sizes == expected and folder.name == config.slug
+    before = (folder / "metrics.csv").read_bytes()
+    again = lstm(line)
+    assert again.exit_code == 0 and f"already done: {folder}" in again.output
+    assert (folder / "metrics.csv").read_bytes() == before
+
+
+def test_every_option_reaches_the_configuration():
+    result = cifar(
+        "--q 1 --b 1 --gamma 0.05 --alpha 0.7 --alpha-schedule inverse-square "
+        "--alpha-decay-epoch 1 --local-steps 1:2 --attack gaussian --attacker-start fresh "
+        "--attack-scale 3 --drop-rate 0.1 --nonfinite keep --selection permutation --no-warm-up "
+        "--seed 5 --eval-every 2 --loss-images 40 --balanced --data synthetic --out run --threads 1"
+    )
+    assert result.exit_code == 0, result.output
+    config = RunConfig.from_json(Path("run/config.json").read_text())
+    expected = dict(
+        n=8, k=4, q=1, b=1, gamma=0.05, alpha=0.7, alpha_schedule="inverse-square",
+        alpha_decay_epoch=1, epochs=2, local_steps=(1, 2), passes=1, batch_size=10,
+        rule="trimmed-mean", attack="gaussian", attacker_start="fresh", attack_scale=3.0,
+        drop_rate=0.1, nonfinite="keep", selection="permutation", warm_up=False, seed=5,
+        eval_every=2,
+    )  # fmt: skip
+    assert {name: getattr(config, name) for name in config.to_dict() if name != "task"} == expected
+    sizes = config.sizes
+    assert (sizes.train_images, sizes.test_images, sizes.loss_images, sizes.width) == (
+        80,
+        20,
+        40,
+        2,
+    )
+
+
+def test_one_number_of_local_steps_and_another_rule():
+    assert cifar("--local-steps 3 --rule median --out run").exit_code == 0
+    config = RunConfig.from_json(Path("run/config.json").read_text())
+    assert config.local_steps == (3, 3) and config.rule == "median"
+
+
+def test_repeats_average_seeds():
+    result = cifar("--repeats 2 --seed 4 --out runs/both")
+    assert result.exit_code == 0, result.output
+    runs = [read_metrics(Path("runs/both") / name) for name in ("seed4", "seed5")]
+    assert runs[0][-1]["train_loss"] != runs[1][-1]["train_loss"]
+    mean = sum(float(rows[-1]["train_loss"]) for rows in runs) / 2
+    assert f"epoch 2 (mean of 2 seeds): train loss {mean:.4f}" in result.output
+    assert Path("runs/both/curve.png").read_bytes().startswith(PNG)
+    assert cifar("--repeats 2 --seed 4 --out runs/both").output.count("already done") == 2
+
+
+@pytest.mark.parametrize("kind", ["balanced", "unbalanced"])
+def test_partition_draws_a_picture(kind):
+    result = call(f"partition --data synthetic --train-images 400 -n 10 --{kind} --out p.png")
+    assert result.exit_code == 0, result.output
+    assert Path("p.png").read_bytes().startswith(PNG)
+    sizes = "40 to 40" if kind == "balanced" else "8 to 72"
+    assert f"10 devices of {sizes} images" in result.output
+
+
+# ---- warnings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ("--q 1", "warning: b=0 < q=1"),
+        ("--q 2 --b 1", "warning: 2q=4 >= k=4"),
+        ("--alpha 0.5 --alpha-decay-epoch 9", "warning: alpha=0.5 takes effect after epoch 9"),
+        ("--attack nan", "warning: an attack with q=0 poisons nobody"),
+        ("--attack-scale 2", "warning: an attack with q=0 poisons nobody"),
+    ],
+)
+def test_odd_combinations_are_warned_about_before_training(options, said):
+    Path("file").touch()
+    result = cifar(options, "--out", "file")  # fails after the warning, before any training
+    assert result.exit_code == 1 and said in result.output
+    assert result.output.index(said) < result.output.index("file is a file")
+
+
+# ---- bad calls -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("cifar --b 5", "b=5 is out of range for k=10: trimmed mean needs 0 <= b <= 4"),
+        ("cifar --q 11", "q=11 is out of range: needs 0 <= q <= k=10"),
+        ("cifar --alpha 0", "alpha=0.0 is out of range: needs 0 < alpha <= 1"),
+        ("cifar --alpha much", "'much' is not a valid float"),
+        ("cifar --preset huge", "'huge' is not one of 'paper', 'laptop', 'smoke'"),
+        ("cifar --attack magic", "'magic' is not one of label-flip"),
+        ("cifar --alpha-schedule cosine", "'cosine' is not one of step, constant"),
+        ("cifar --local-steps 3:x", "'3:x' is not MIN:MAX"),
+        ("cifar --local-steps 3:1", "local_steps=3:1 is out of range: needs 1 <= MIN <= MAX"),
+        ("cifar --repeats 0", "0 is not in the range x>=1"),
+        ("cifar --threads 0", "0 is not in the range x>=1"),
+        ("cifar --selection permutation -k 7", "a divisor of n=100"),
+        ("cifar --data mnist", "'mnist' is not one of 'cifar10', 'synthetic'"),
+        ("cifar --nonsense", "No such option"),
+        ("cifar extra", "unexpected extra argument"),
+        ("cifar --preset smoke --unbalanced -n 900", "n=900"),
+        (
+            "partition --data synthetic --train-images 400 -n 90 --unbalanced",
+            "n=90 is out of range",
+        ),
+        ("data where mnist", "'mnist' is not one of cifar10"),
+        ("nonsense", "No such command"),
+        ("lstm --data cifar10", "'cifar10' is not one of 'wikitext2', 'synthetic'"),
+        ("lstm --partition balanced", "'balanced' is not one of 'shuffled', 'consecutive'"),
+        ("lstm --train-images 5", "No such option"),
+        ("lstm --loss-batches 3201", "needs 1 <= loss_batches <= n * device_batches = 3200"),
+        ("lstm --preset smoke --vocab-size 19", "needs 20 <= vocab_size <= 100000"),
+    ],
+)
+def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
+    result = call(line)
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.output.split())
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("line", ["cifar --epochs 1", "lstm --epochs 1", "partition"])
+def test_missing_data_names_three_ways_on(line):
+    result = call(line)
+    assert result.exit_code == 1
+    for way in ("slsgd-mx data fetch", "--data-dir", "--data synthetic"):
+        assert way in result.output
+    assert not Path("runs").exists()
+
+
+def test_a_folder_of_another_run():
+    cifar("--out run --seed 1")
+    result = cifar("--out run --seed 2")
+    assert result.exit_code == 1
+    assert "run holds another run (seed=1 there, 2 here)" in result.output
+
+
+def test_a_run_that_diverges_exits_with_1_and_says_so_again():
+    for _ in range(2):
+        result = cifar("--q 1 --attack nan --nonfinite keep --out run")
+        assert result.exit_code == 1
+        assert "stopped being finite in epoch 1" in result.output
+    assert [row["epoch"] for row in read_metrics("run")] == ["1"]
+
+
+# ---- data and help -------------------------------------------------------------------------
+
+
+def test_where_and_verify_without_data():
+    where = call("data where")
+    assert where.exit_code == 0 and "cifar10" in where.output and "wikitext2" in where.output
+    assert "no-data" in where.output and "missing" in where.output
+    verify = call("data verify cifar10")
+    assert verify.exit_code == 1 and "slsgd-mx data fetch" in verify.output
+
+
+def test_verify_damaged_data():
+    Path("home/cifar10").mkdir(parents=True)
+    Path("home/cifar10/cifar-10-binary.tar.gz").write_bytes(b"not an archive")
+    result = call("data verify cifar10 --data-home home")
+    assert result.exit_code == 1 and "wrong" in result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    result = call(f"{command} --help")
+    assert result.exit_code == 0 and "--help" in result.output
+    if command in ("cifar", "lstm"):
+        said = " ".join(result.output.split())
+        for word in ("FedAvg", "local SGD", "gamma:", "alpha:", "k:", "b:", "q:", "H_t^i", "S_t"):
+            assert word in said
+    if command == "lstm":
+        for word in ("WikiText-2", "label-permute", "--vocab-size", "--bptt", "33278", "--preset"):
+            assert word in said
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom slsgd_mx.cli import main\n"
+        "try:\n    main(['--help'])\nfinally:\n"
+        "    heavy = {'mxnet', 'numpy', 'matplotlib', 'pooch', 'tqdm'} & set(sys.modules)\n"
+        "    print('heavy:', sorted(heavy))"
+    )
+    home = Path(slsgd_mx.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True
+    )
+    said = done.stdout.decode()
+    assert all(command in said for command in COMMANDS) and said.endswith("heavy: []\n")

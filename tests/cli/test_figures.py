@@ -1,0 +1,155 @@
+"""fig1 ... fig13, ledger, all: what they say, what they refuse, where they write."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from helpers.run_folders import store_run
+
+from slsgd_mx.cli import COMMANDS, main, planning
+from slsgd_mx.config import RunConfig
+from slsgd_mx.figures.declarations import FIGURES, Size, runs_of
+from slsgd_mx.presets import preset
+from slsgd_mx.runs.status import Outcome
+from slsgd_mx.sweeps.plan import Plan, Step
+
+TINY = "--preset smoke --epochs 4 --eval-every 2 -n 10 --batch-size 10 --repeats 1"
+IMAGES = "--train-images 100 --test-images 20 --loss-images 20 --width 2"
+TEXT = "--vocab-size 24 --bptt 4 --device-batches 2 --loss-batches 2 --test-batches 2"
+TINY, IMAGES, TEXT = (options.split() for options in (TINY, IMAGES, TEXT))
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """``call("fig3", "--dry-run")``: run a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+        return result
+
+    return call
+
+
+def test_every_figure_has_a_command_that_explains_itself(call):
+    for name in [*FIGURES, "all"]:
+        assert name in COMMANDS
+        said = call(name, "--help").output
+        assert "--dry-run" in said and f"slsgd-mx {name} --preset smoke" in said
+    assert "--attack " not in call("fig1", "--help").output
+    assert "--attack " in call("fig4", "--help").output
+    assert "--loss " in call("fig6", "--help").output
+    assert "--loss " not in call("fig7", "--help").output
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--k", "3"], "No such option"),
+        (["-k", "3"], "b=2 is out of range for k=3"),
+        (["--repeats", "0"], "0 is not in the range x>=1"),
+        (["--jobs", "0"], "0 is not in the range x>=1"),
+        (["--preset", "huge"], "'huge' is not one of"),
+        (["--epochs", "0"], "epochs=0 is out of range: needs epochs >= 1"),
+        (["--seed", "-1"], "seed=-1 is out of range: needs seed >= 0"),
+        (["--vocab-size", "10"], "No such option"),
+        (["--alphas", "0.6"], "No such option"),
+    ],
+)
+def test_wrong_flags(call, tmp_path, arguments, said):
+    result = call("fig3", *TINY, *arguments)
+    assert result.exit_code == 2 and said in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "alphas, said", [("0.6;1", "'0.6;1' is not a list of numbers"), ("0,1", "alpha=0.0 is out of")]
+)
+def test_wrong_alphas(call, alphas, said):
+    result = call("fig5", *TINY, "--alphas", alphas)
+    assert result.exit_code == 2 and said in result.output
+
+
+def test_a_dry_run_computes_nothing_and_says_all(call, tmp_path):
+    result = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "1")
+    said = result.output
+    assert result.exit_code == 0, said
+    assert "runs: 9, of which 0 are there; shared beginnings: 6" in said
+    # 9 runs of 4 epochs; the 3 with alpha=0.8 share the first 2 with others
+    assert "epochs to compute: 30 (without sharing between runs and figures: 36)" in said
+    assert re.search(r"forecast for 1 process\(es\) of 1 thread\(s\): \d+ (sec|min)\w+, ", said)
+    assert len(re.findall(r"^missing: epochs", said, re.M)) == 15
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "figures").exists()
+
+
+def test_figures_compute_what_is_missing_once(call, tmp_path):
+    first = call("fig11", *TINY, *TEXT, "--jobs", "1")
+    assert first.exit_code == 0, first.output
+    out = tmp_path / "figures" / "smoke-changed"
+    assert sorted(path.name for path in out.iterdir()) == ["fig11.csv", "fig11.png", "fig11.svg"]
+    assert "computed 12 epochs" in first.output  # b=0 and b=2: 2 shared, then 2 for each alpha
+    before = (out / "fig11.csv").read_bytes()
+    again = call("fig11", *TINY, *TEXT)
+    assert "nothing to compute: all 4 runs are there" in again.output
+    assert (out / "fig11.csv").read_bytes() == before
+    other = call("fig13", *TINY, *TEXT, "--draw-only")
+    assert other.exit_code == 1 and "missing" in other.output
+    assert (out / "fig13.png").exists()
+
+
+def test_drawing_only_without_any_run(call, tmp_path):
+    result = call("fig5", *TINY, *IMAGES, "--draw-only")
+    assert result.exit_code == 1
+    assert "fig5: it cannot be drawn: none of its 9 runs is finished" in result.output
+    assert not (tmp_path / "figures").exists()
+
+
+@pytest.mark.parametrize(
+    "environment, jobs, threads, runs, expected",
+    [
+        ("8", None, None, 100, (8, 1)),
+        ("8", None, None, 3, (3, 1)),  # threads do not depend on what is left
+        ("8", 2, None, 100, (2, 4)),
+        ("8", 2, None, 1, (1, 4)),
+        ("8", 2, 1, 100, (2, 1)),
+        ("1", 1, None, 100, (1, 1)),
+        ("2", 5, None, 100, (5, 1)),
+    ],
+)
+def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    monkeypatch.setattr(planning, "_memory", lambda: float("inf"))
+    steps = [Step(RunConfig(seed=seed), Outcome("missing"), True) for seed in range(runs)]
+    assert planning.share_out(Plan(Path("runs"), steps, 0), jobs, threads) == expected
+    monkeypatch.setattr(planning, "_memory", lambda: 4 * planning.MEMORY_EACH)
+    if jobs is None:
+        assert planning.share_out(Plan(Path("runs"), steps, 0), None, None)[0] == min(4, runs)
+
+
+def test_narrow_networks_have_one_thread(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    plan = Plan(Path("runs"), [Step(preset("cifar", "smoke"), Outcome("missing"), True)], 0)
+    assert planning.share_out(plan, 1, None) == (1, 1)
+
+
+@pytest.mark.parametrize("flag", ["--loss 1.5", "--alphas 1", "--seed 7", "--repeats 2"])
+def test_pictures_of_the_preset_are_not_overwritten(call, tmp_path, flag):
+    said = call("fig5", "--preset", "smoke", "--draw-only", *flag.split()).output
+    assert "none of its" in said
+    run = runs_of(FIGURES["fig5"], Size("smoke", {}, seed=7 if "seed" in flag else 0))[-1]
+    store_run(tmp_path / "runs", run, [3.0] * (run.epochs // run.eval_every))
+    call("fig5", "--preset", "smoke", "--draw-only", *flag.split())
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["smoke-changed"]
+
+
+def test_an_alpha_that_never_decays_is_said(call):
+    said = call("fig1", *TINY, "--alpha-decay-epoch", "4", "--draw-only").output
+    assert "runs end at T=4: curves of alpha < 1 are those of alpha=1" in said
+    assert "warning" not in call("fig1", *TINY, "--draw-only").output
+
+
+def test_missing_data_is_said_once(call, tmp_path):
+    result = call("fig11", "--preset", "laptop", "--data-dir", tmp_path, "--jobs", "1")
+    assert result.exit_code == 1 and result.output.count("Three ways on") == 1

@@ -1,0 +1,302 @@
+"""Algorithm 1 on real, tiny tasks: every feature does something, and exactly what it says."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from slsgd_mx.attacks import ATTACKS
+from slsgd_mx.core import algorithm
+from slsgd_mx.core.algorithm import initialize, run_epoch, select_devices, select_poisoned
+from slsgd_mx.core.server import ModelServer
+from slsgd_mx.randomness import integer_seed, stream
+from slsgd_mx.system.mxnet import mx
+from slsgd_mx.tasks.sizes import SIZES
+
+pytestmark = pytest.mark.parametrize("tiny", SIZES, indirect=True)
+
+LABEL_ATTACKS = [name for name, attack in ATTACKS.items() if attack.labels]
+
+
+class SpyServer(ModelServer):
+    """Remembers what was pushed in the epoch, by slot and key."""
+
+    def push(self, key, value, slot):
+        self.__dict__.setdefault("pushed", {}).setdefault(slot, {})[key] = value.asnumpy()
+        super().push(key, value, slot)
+
+
+def serve(config, task, values=None):
+    server = SpyServer(config.k, config.b, config.rule, config.nonfinite)
+    if values is None:
+        initialize(config, task, server)
+    else:
+        for key, value in values.items():
+            server.init(key, mx.nd.array(value), averaged=task.averaged[key])
+    return server
+
+
+def run(config, task):
+    """Models after every epoch, x_0 first, as bytes."""
+    server = serve(config, task)
+    models = [as_bytes(server.values())]
+    for t in range(1, config.epochs + 1):
+        run_epoch(t, config, task, server)
+        models.append(as_bytes(server.values()))
+    return models
+
+
+def as_bytes(values):
+    return b"".join(values[key].tobytes() for key in sorted(values))
+
+
+def one_epoch(config, task, x, t):
+    """Run epoch t from x; return what each slot pushed and the next x."""
+    server = serve(config, task, x)
+    run_epoch(t, config, task, server)
+    return server.pushed, server.values()
+
+
+def statistics(key):
+    return "running" in key  # of batch normalisation: the optimiser does not own them
+
+
+@pytest.fixture(scope="module")
+def task(tiny, tiny_task):
+    return tiny_task(tiny())
+
+
+@pytest.fixture(scope="module")
+def x0(tiny, task):
+    return serve(tiny(), task).values()
+
+
+def test_repeating_an_epoch_gives_the_same_bytes(tiny, task, x0):
+    """MXNet updates running statistics in the backward pass, unknown to its own engine."""
+    results = set()
+    for _ in range(8):
+        server = ModelServer(8)
+        for key, value in x0.items():
+            server.init(key, mx.nd.array(value), averaged=task.averaged[key])
+        run_epoch(1, tiny(k=8), task, server)
+        results.add(as_bytes(server.values()))
+    assert len(results) == 1
+
+
+# ---- no feature is silently a no-op --------------------------------------------------------
+
+
+@pytest.mark.parametrize("attack", LABEL_ATTACKS)
+def test_a_label_attack_is_not_a_no_op(tiny, task, monkeypatch, attack):
+    honest = run(tiny(), task)
+    attacked = tiny(q=2, attack=attack, attacker_start="pulled")
+    assert run(attacked, task)[-1] != honest[-1]
+    harmless = replace(ATTACKS[attack], labels=lambda y, context: y)
+    monkeypatch.setitem(ATTACKS, attack, harmless)
+    assert run(attacked, task) == honest  # so the labels alone made the difference
+
+
+@pytest.mark.parametrize("attack", LABEL_ATTACKS)
+def test_poisoned_devices_train_on_poisoned_labels(tiny, task, x0, monkeypatch, attack):
+    """Other labels, the same inputs; the honest are left alone."""
+    seen, batches = [], task.batches
+    monkeypatch.setattr(task, "batches", lambda *args: seen.append(args[2]) or batches(*args))
+    config = tiny(q=2, attack=attack, attack_scale=7)
+    one_epoch(config, task, x0, 1)
+    poisoned = select_poisoned(config, 1).tolist()
+    assert [slot for slot, poison in enumerate(seen) if poison is not None] == poisoned
+    inputs, y = one_pass(task, batches, None)
+    same, bad = one_pass(task, batches, seen[poisoned[0]])
+    assert same == inputs and bad != y
+    if attack == "label-flip":
+        assert bad == [task.classes - 1 - label for label in y]
+    elif attack == "label-shift":
+        assert bad == [max(label - 7, 0) for label in y]
+    elif tiny().sizes.task != "problem":  # which draws with replacement
+        assert sorted(bad) == sorted(y)
+
+
+def one_pass(task, batches, poison):
+    """Inputs and labels of one pass of device 3."""
+    inputs, labels = [], []
+    for *parts, y in islice(batches(3, stream(0, "x"), poison), task.steps_per_pass(3)):
+        inputs += [part if isinstance(part, int) else as_array(part).tolist() for part in parts]
+        labels += as_array(y).ravel().tolist()
+    return inputs, labels
+
+
+def as_array(part):
+    return part if isinstance(part, np.ndarray) else part.asnumpy()
+
+
+def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):
+    fresh = tiny(q=2, attacker_start="fresh")
+    pulled = run(tiny(q=2, attacker_start="pulled"), task)
+    assert run(fresh, task)[-1] != pulled[-1]
+    monkeypatch.setattr(task, "start_afresh", lambda seed: None)
+    assert run(fresh, task) == pulled
+
+
+def test_warm_up_is_not_a_no_op(tiny, task, monkeypatch):
+    cold = run(tiny(warm_up=False, epochs=1), task)
+    assert run(tiny(epochs=1), task)[0] != cold[0]
+    monkeypatch.setattr(algorithm, "WARM_UP_PASSES", 0)
+    assert run(tiny(epochs=1), task) == cold
+
+
+def test_trimming_is_not_a_no_op(tiny, task, x0):
+    config = tiny(q=1, b=1, attack="negation", attack_scale=50)
+    pushed, x1 = one_epoch(config, task, x0, 1)
+    _, mean = one_epoch(tiny(q=1, b=0, attack="negation", attack_scale=50), task, x0, 1)
+    for key in x0:
+        ranked = np.sort([pushed[slot][key] for slot in range(4)], axis=0).astype(np.float64)
+        np.testing.assert_allclose(x1[key], ranked[1:3].mean(axis=0), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(mean[key], ranked.mean(axis=0), rtol=1e-5, atol=1e-5)
+        assert np.abs(mean[key] - x1[key]).min() > 5
+
+
+def test_moving_average_is_not_a_no_op(tiny, task, x0):
+    """x_t = (1 - alpha) x_{t-1} + alpha x'_t, running statistics aside."""
+    _, plain = one_epoch(tiny(b=1), task, x0, 1)
+    _, x1 = one_epoch(tiny(b=1, alpha=0.25, alpha_schedule="constant"), task, x0, 1)
+    assert any(map(statistics, x0)) == (tiny().sizes.task == "cifar")
+    for key in x0:
+        assert plain[key].tobytes() != x0[key].tobytes()
+        if statistics(key):
+            assert x1[key].tobytes() == plain[key].tobytes()
+            continue
+        expected = 0.75 * x0[key].astype(np.float64) + 0.25 * plain[key]
+        np.testing.assert_allclose(x1[key], expected, rtol=1e-5, atol=1e-8)
+        assert x1[key].tobytes() != plain[key].tobytes()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_every_attack_changes_the_result(tiny, task, attack):
+    assert run(tiny(q=1, attack=attack, epochs=1), task)[1] != run(tiny(epochs=1), task)[1]
+
+
+def test_drop_rate_is_not_a_no_op(tiny, task):
+    config = tiny(drop_rate=0.5)
+    server = serve(config, task)
+    reports = [run_epoch(t, config, task, server) for t in range(1, 7)]
+    missing = [len(report.update.missing) for report in reports]
+    assert 0 < sum(missing) < 24
+    each = task.steps_per_pass(0) * task.units_per_step
+    assert [report.units for report in reports] == [each * (4 - m) for m in missing]
+
+
+# ---- exactly q poisoned --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def honest_epochs(tiny, task, x0):
+    """Three epochs without attack: t, x_{t-1}, and what each slot pushed."""
+    epochs, x = [], x0
+    for t in (1, 2, 3):
+        pushed, after = one_epoch(tiny(), task, x, t)
+        epochs.append((t, x, pushed))
+        x = after
+    return epochs
+
+
+@pytest.mark.parametrize(
+    "attack, q", [*((name, 1) for name in ATTACKS), ("label-flip", 3), ("negation", 4)]
+)
+def test_exactly_q_pushes_an_epoch_are_poisoned(tiny, task, honest_epochs, attack, q):
+    config, everyone = tiny(q=q, attack=attack), set()
+    for t, x, honest in honest_epochs:
+        pushed, _ = one_epoch(config, task, x, t)
+        assert len(honest) == config.k
+        differ = {
+            slot
+            for slot in range(config.k)
+            if slot not in pushed or as_bytes(pushed[slot]) != as_bytes(honest[slot])
+        }
+        assert len(differ) == q and differ == set(select_poisoned(config, t).tolist())
+        everyone |= differ
+    assert q == config.k or len(everyone) > q  # redrawn each epoch
+
+
+@pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "silent"])
+def test_with_b_of_q_the_model_stays_in_the_honest_range(tiny, task, x0, attack):
+    config = tiny(q=1, b=1, attack=attack, attack_scale=1e6, nonfinite="keep")
+    pushed, x1 = one_epoch(config, task, x0, 1)
+    bad = select_poisoned(config, 1)
+    for key in x0:
+        honest = np.stack([pushed[slot][key] for slot in pushed if slot not in bad])
+        assert np.all(honest.min(axis=0) <= x1[key]) and np.all(x1[key] <= honest.max(axis=0))
+
+
+def test_negation_drags_the_mean_to_q_over_k_times_c(tiny, task, x0):
+    attacked = dict(q=1, attack="negation", attack_scale=8.0, gamma=1e-7)
+    _, dragged = one_epoch(tiny(**attacked), task, x0, 1)
+    _, defended = one_epoch(tiny(b=1, **attacked), task, x0, 1)
+    for key in x0:
+        if not statistics(key):
+            np.testing.assert_allclose(dragged[key], 1 / 4 * 8.0, atol=1e-4)
+            np.testing.assert_allclose(defended[key], x0[key], atol=1e-4)
+
+
+# ---- special cases -------------------------------------------------------------------------
+
+
+def test_defaults_are_fedavg_by_a_plain_loop(tiny, task, x0):
+    config, x = tiny(), x0
+    server = serve(config, task)
+    for t in range(1, 4):
+        trained = []
+        for device in select_devices(config, t).tolist():
+            for key, value in x.items():
+                task.values[key][:] = mx.nd.array(value)
+            steps = task.steps_per_pass(device)
+            task.train(device, steps, config.gamma, integer_seed(0, "train", t, device))
+            trained.append({key: value.asnumpy() for key, value in task.values.items()})
+        x = {key: np.mean([m[key] for m in trained], axis=0, dtype=np.float64) for key in x}
+        run_epoch(t, config, task, server)
+        for key, value in server.values().items():
+            np.testing.assert_allclose(value, x[key], rtol=1e-4, atol=1e-6)
+
+
+def test_before_alpha_decays_runs_are_the_same_to_the_bit(tiny, task):
+    decays = dict(epochs=4, alpha_decay_epoch=2, q=1, b=1)
+    runs = [run(tiny(alpha=alpha, **decays), task) for alpha in (1.0, 0.8, 0.4)]
+    for t in (0, 1, 2):
+        assert runs[0][t] == runs[1][t] == runs[2][t]
+    for t in (3, 4):
+        assert len({models[t] for models in runs}) == 3
+
+
+def test_local_sgd_depends_on_the_epoch_and_the_device(tiny, task, x0):
+    config = tiny(n=8, k=8)
+    first, second = one_epoch(config, task, x0, 1)[0], one_epoch(config, task, x0, 2)[0]
+    pushes = {}
+    for t, pushed in ((1, first), (2, second)):
+        for slot, device in enumerate(select_devices(config, t).tolist()):
+            pushes[t, device] = as_bytes(pushed[slot])
+    assert len(set(pushes.values())) == 16
+
+
+def test_heterogeneous_steps_are_counted(tiny, task):
+    config = tiny(local_steps=(2, 5), epochs=1)
+    report = run_epoch(1, config, task, serve(config, task))
+    steps = [algorithm.local_iterations(1, int(i), config, task) for i in report.selected]
+    assert report.units == task.units_per_step * sum(steps) and len(set(steps)) > 1
+
+
+def test_permutation_selection_visits_every_device_once(tiny, task):
+    config = tiny(selection="permutation")
+    server = serve(config, task)
+    visited = [run_epoch(t, config, task, server).selected.tolist() for t in (1, 2)]
+    assert sorted(sum(visited, [])) == list(range(8))
+    assert run(config, task)[-1] != run(tiny(), task)[-1]
+
+
+def test_only_the_slots_asked_for_run_here(tiny, task, x0):
+    config = tiny()
+    server = serve(config, task, x0)
+    report = run_epoch(1, config, task, server, slots=[1, 3])
+    whole = one_epoch(config, task, x0, 1)[0]
+    assert report.update.missing == (0, 2)
+    assert set(server.pushed) == {1, 3}
+    assert all(as_bytes(server.pushed[slot]) == as_bytes(whole[slot]) for slot in (1, 3))

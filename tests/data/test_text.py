@@ -1,0 +1,96 @@
+"""Text in batches, and their dealing out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slsgd_mx.data import batchify_text, deal_batches, synthetic_text
+from slsgd_mx.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    from slsgd_mx.system.mxnet import import_gluonnlp
+
+    return import_gluonnlp()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "batch_size", "bptt"),
+    [(1000, 4, 7), (1003, 4, 7), (1027, 5, 35), (36, 1, 35), (720, 20, 35), (2120, 20, 35)],
+)
+def test_batchify_equals_gluonnlp(nlp, tokens, batch_size, bptt):
+    from mxnet.gluon.data import SimpleDataset
+
+    ids = synthetic_text(tokens, 1, 50).train
+    words = [f"w{i}" for i in ids]
+    vocab = nlp.Vocab(nlp.data.count_tokens(words), padding_token=None, bos_token=None)
+    batchify = nlp.data.batchify.CorpusBPTTBatchify(vocab, bptt, batch_size, last_batch="discard")
+    theirs = list(batchify(SimpleDataset(words)))
+    data, target = batchify_text(np.array(vocab[words]), batch_size, bptt)
+    assert data.shape == target.shape == (len(theirs), bptt, batch_size)
+    for step, (their_data, their_target) in enumerate(theirs):
+        np.testing.assert_array_equal(data[step], their_data.asnumpy())
+        np.testing.assert_array_equal(target[step], their_target.asnumpy())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 200))
+def test_batchify_carries_on(batch_size, bptt, spare):
+    tokens = batch_size * (bptt + 1) + spare
+    data, target = batchify_text(np.arange(tokens), batch_size, bptt)
+    assert data.dtype == target.dtype == np.int32
+    assert data.flags.c_contiguous
+    assert target.flags.c_contiguous
+    np.testing.assert_array_equal(target, data + 1)
+    sequences = data.reshape(-1, batch_size)
+    assert (np.diff(sequences, axis=0) == 1).all()  # over the ends of steps too
+    np.testing.assert_array_equal(sequences[0], np.arange(batch_size) * (tokens // batch_size))
+    assert tokens - data.size < batch_size * (bptt + 1) + batch_size
+
+
+@pytest.mark.parametrize("n", [1, 3, 7])
+def test_deal_is_disjoint_even_and_unbroken(n):
+    ids = np.arange(3000)
+    whole = (3000 // 4 - 1) // 10
+    shares = deal_batches(batchify_text(ids, batch_size=4, bptt=10), n, whole // n)
+    assert len(shares) == n
+    assert {array.shape for share in shares for array in share} == {(whole // n, 10, 4)}
+    for data, target in shares:
+        np.testing.assert_array_equal(target, data + 1)
+        assert (np.diff(data.reshape(-1, 4), axis=0) == 1).all()  # each sequence is unbroken text
+    used = np.concatenate([data.ravel() for data, _ in shares])
+    assert len(np.unique(used)) == len(used) == n * (whole // n) * 40
+
+
+def test_deal_shuffled_deals_the_same_batches_in_another_order():
+    ids = np.arange(3000)
+    plain, shuffled, again = (
+        deal_batches(batchify_text(ids, 4, 10), 37, 2, rng)
+        for rng in (None, np.random.default_rng(5), np.random.default_rng(5))
+    )
+    firsts = [[int(x[0, 0]) for data, _ in deal for x in data] for deal in (plain, shuffled, again)]
+    assert firsts[1] == firsts[2] != firsts[0]
+    assert len(set(firsts[1])) == 74
+    assert set(firsts[0]) == set(firsts[1])
+    assert all((target == data + 1).all() for data, target in shuffled)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ids: batchify_text(ids, 20, 5), r"100 tokens are too few .* = 120"),
+        (lambda ids: batchify_text(ids, 0, 5), "1 <= batch_size <= 100"),
+        (lambda ids: batchify_text(ids, 101, 5), "1 <= batch_size <= 100"),
+        (lambda ids: batchify_text(ids, 2, 0), "1 <= bptt <= 100"),
+        (lambda ids: batchify_text(ids, 2, 1.5), "bptt=1.5 is out of range"),
+        (lambda ids: deal_batches(batchify_text(ids, 2, 5), 5, 2), "10 is out of range: .* <= 9"),
+        (lambda ids: deal_batches(batchify_text(ids, 2, 5), 0, 1), "1 <= n"),
+    ],
+)
+def test_batches_out_of_range(call, message):
+    with pytest.raises(ConfigError, match=message):
+        call(np.arange(100))

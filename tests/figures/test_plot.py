@@ -1,0 +1,263 @@
+"""Pictures: valid files, equal bytes for equal input, and no value that breaks or flattens them."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures import plot
+from slsgd_mx.figures import style as canvas
+from slsgd_mx.figures.plot import Curve, Panel, band, draw, draw_partition, frame
+
+EPOCHS = np.arange(1, 61)
+FALLING = 2.3 * np.exp(-EPOCHS / 20)
+
+
+@pytest.fixture(autouse=True)
+def small_and_without_warnings(monkeypatch):
+    monkeypatch.setitem(canvas.STYLE, "figure.dpi", 72)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # an older Matplotlib on a newer pyparsing: theirs to settle
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def a_panel(*curves, **options):
+    return Panel("Training loss", "Cross entropy", curves, **options)
+
+
+def assert_png(path):
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.rstrip(b"\0").endswith(b"IEND\xaeB`\x82")
+    assert b"Software" not in data and b"matplotlib" not in data
+    from matplotlib.image import imread
+
+    pixels = imread(str(path))
+    assert pixels.shape[0] > 200 and pixels.shape[1] > 200
+    assert pixels[..., :3].std() > 0.01  # something is drawn
+    return pixels
+
+
+def repeated():
+    noise = np.random.default_rng(0).normal(0, 0.02, (3, len(EPOCHS)))
+    return [
+        a_panel(Curve("FedAvg", EPOCHS, FALLING + noise), Curve("b=2", EPOCHS, FALLING * 1.1)),
+        a_panel(Curve("b=2", EPOCHS, FALLING), decay_epoch=40, yscale="log"),
+    ]
+
+
+def test_draw_writes_png_and_svg_and_nothing_else(tmp_path):
+    paths = [tmp_path / "new" / "fig.png", tmp_path / "new" / "fig.svg"]
+    zoom = a_panel(Curve("only here", EPOCHS, FALLING), decay_epoch=4000, ylim=(0, 1))
+    assert draw([*repeated(), zoom], paths, title="A title", note="synthetic data") == paths
+    assert_png(paths[0])
+    assert b"<svg" in paths[1].read_bytes() and b"<dc:date>" not in paths[1].read_bytes()
+    assert sorted(os.listdir(tmp_path / "new")) == ["fig.png", "fig.svg"]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_equal_input_gives_equal_bytes(tmp_path, kind):
+    import matplotlib
+
+    one, two, other = (tmp_path / f"{name}.{kind}" for name in ("one", "two", "other"))
+    draw(repeated(), one, title="t")
+    with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 20}):
+        draw(repeated(), str(two), title="t")  # the user's settings do not matter
+        assert matplotlib.rcParams["font.size"] == 20  # and are left as they were
+    draw(repeated(), other, title="u")
+    assert one.read_bytes() == two.read_bytes() != other.read_bytes()
+
+    counts = np.random.default_rng(0).integers(0, 9, (20, 10))
+    draw_partition(counts, one)
+    draw_partition(counts, two)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_drawing_needs_neither_mxnet_nor_pyplot(tmp_path):
+    code = (
+        "import sys; from slsgd_mx.plot import *; assert 'matplotlib' not in sys.modules;"
+        "draw([Panel('t', 'y', [Curve('a', [1], [1])])], sys.argv[1]);"
+        "assert not {'mxnet', 'matplotlib.pyplot'} & set(sys.modules)"
+    )
+    root = str(Path(plot.__file__).resolve().parents[1])
+    env = {**os.environ, "PYTHONPATH": root, "MPLBACKEND": "agg"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.png")], check=True, env=env)
+
+
+# ---- values that could break a picture -----------------------------------------------------
+
+WILD = {
+    "single point": ([5], [1.0]),
+    "no point": ([], []),
+    "all nan": ([1, 2], [np.nan, np.nan]),
+    "all inf": ([1, 2], [np.inf, -np.inf]),
+    "gap": ([1, 2, 3], [1.0, np.nan, 0.5]),
+    "1e30": ([1, 2, 3], [2.0, 1e30, np.inf]),
+    "float max": ([1, 2], [[1.0, 1.7e308], [1.0, 1.7e308]]),
+    "constant zero": ([1, 2], [0.0, 0.0]),
+    "negative": ([1, 2], [-5.0, -1e30]),
+    "subnormal": ([1, 2], [5e-324, 5e-324]),
+    "one repeat of three diverged": ([1, 2], [[1, 2], [1, np.nan], [1, np.inf]]),
+}
+
+
+@pytest.mark.parametrize("name", WILD)
+def test_wild_values_do_not_crash(tmp_path, name):
+    wild = Curve(name, *WILD[name])
+    beside = [Curve("fine", EPOCHS, FALLING), wild]
+    panels = [a_panel(wild, decay_epoch=2), a_panel(wild, yscale="log"), a_panel(*beside)]
+    draw(panels, tmp_path / "fig.png", columns=3)
+    assert_png(tmp_path / "fig.png")
+
+
+def test_no_curves_is_an_empty_panel(tmp_path):
+    draw([a_panel()], tmp_path / "fig.png")
+    assert_png(tmp_path / "fig.png")
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_diverged_curve_does_not_flatten_the_others(log):
+    fine = [band(Curve("fine", EPOCHS, FALLING * scale)) for scale in (1, 1.1)]
+    wild = band(Curve("wild", EPOCHS, np.where(EPOCHS < 30, 2.3, 1e30)))
+    with_it, without = frame([*fine, wild], log), frame(fine, log)
+    np.testing.assert_allclose(with_it, without)
+    # A curve that merely does badly stays in the picture.
+    collapsed = band(Curve("collapsed", EPOCHS, np.linspace(2.3, 6, 60)))
+    assert frame([*fine, collapsed], log)[1] > 6
+
+
+def test_shares_are_never_cut():
+    stuck = band(Curve("stuck", EPOCHS, 0.01 + 0 * EPOCHS))
+    good = band(Curve("good", EPOCHS, np.linspace(0.01, 0.95, 60)))
+    low, high = frame([stuck, stuck, good])
+    assert low < 0.01 and high > 0.95
+
+
+def limits_hold(limits, log):
+    return np.isfinite(limits).all() and limits[0] < limits[1] and (not log or limits[0] > 0)
+
+
+@given(
+    st.lists(st.lists(st.floats(width=32), min_size=1, max_size=6), max_size=4),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_frame_is_always_drawable(values, log):
+    bands = [band(Curve("c", range(len(y)), y)) for y in values]
+    assert limits_hold(frame(bands, log), log)
+
+
+def legend_of(monkeypatch, panels, tmp_path):
+    """The labels that `draw` puts in the legend."""
+    seen = []
+    arrange = plot._arrange
+
+    def spy(figure, *rest):
+        arrange(figure, *rest)
+        seen.extend(text.get_text() for text in figure.legends[0].get_texts())
+
+    monkeypatch.setattr(plot, "_arrange", spy)
+    draw(panels, tmp_path / "fig.png")
+    return seen
+
+
+def test_legend_says_who_leaves_the_picture(monkeypatch, tmp_path):
+    fine, wild = Curve("fine", EPOCHS, FALLING), Curve("wild", EPOCHS, 10.0 ** (EPOCHS / 2))
+    labels = legend_of(monkeypatch, [a_panel(fine, wild), a_panel(fine)], tmp_path)
+    assert labels == ["fine", "wild (leaves the picture)"]
+
+
+def test_a_zoom_remarks_only_on_curves_that_end_outside(monkeypatch, tmp_path):
+    fine, high = Curve("fine", EPOCHS, FALLING), Curve("high", EPOCHS, 2.3 + 0 * EPOCHS)
+    panel = a_panel(fine, high, ylim=(0, 1), zoom=True, outside="above the zoom")
+    labels = legend_of(monkeypatch, [panel], tmp_path)
+    assert labels == ["fine", "high (above the zoom)"]
+
+
+@pytest.mark.parametrize(
+    "y, marked",
+    [
+        ([np.inf, 14, 10], [0.6]),
+        ([10, np.inf, np.inf], [0.8, 1.0]),
+        ([[12, 14, 10], [np.inf, 14, 10]], [0.6]),  # one seed of two
+        ([12, 14, 10], []),
+    ],
+)
+def test_points_that_are_never_reached_are_marked_one_by_one(monkeypatch, tmp_path, y, marked):
+    carets, mark = [], plot._mark_exits
+
+    def spy(ax, x, out, edge, style):
+        mark(ax, x, out, edge, style)
+        carets.extend(x[out].tolist())
+
+    monkeypatch.setattr(plot, "_mark_exits", spy)
+    panel = a_panel(Curve("line", [0.6, 0.8, 1], y), ylim=(0, 17), outside="never reached")
+    labels = legend_of(monkeypatch, [panel], tmp_path)
+    assert carets == marked
+    assert labels == ["line (never reached)" if marked else "line"]
+
+
+def test_a_label_has_one_look_everywhere_and_looks_differ():
+    looks = [plot._look(i) for i in range(16)]
+    assert len({(look["color"], look["marker"]) for look in looks}) == 16
+    assert len({(str(look["linestyle"]), look["marker"]) for look in looks[:8]}) == 8
+
+
+# ---- partitions ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(100, 10), (1, 1), (3, 40), (500, 10)])
+def test_draw_partition(tmp_path, shape):
+    counts = np.random.default_rng(0).integers(0, 3, shape)
+    assert draw_partition(counts, tmp_path / "p.png", title="t") == [tmp_path / "p.png"]
+    assert_png(tmp_path / "p.png")
+
+
+def test_draw_partition_with_names_and_without_samples(tmp_path):
+    draw_partition(np.zeros((4, 2), int), [tmp_path / "p.png", tmp_path / "p.svg"], names="ab")
+    assert sorted(os.listdir(tmp_path)) == ["p.png", "p.svg"]
+
+
+# ---- errors --------------------------------------------------------------------------------
+
+
+def test_an_unwritable_folder_is_a_run_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path / "file" / "fig.png", tmp_path / "file" / "deep" / "fig.png"):
+        with pytest.raises(RunError, match="fig.png cannot be written"):
+            draw([a_panel()], path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_write_keeps_the_old_picture(tmp_path, monkeypatch):
+    path = tmp_path / "fig.png"
+    path.write_text("old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(RunError, match="No space left on device"):
+        draw([a_panel()], path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["fig.png"]
+
+
+def test_wrong_calls(tmp_path):
+    with pytest.raises(ConfigError, match=r"fig.pdf.*\.png or \.svg"):
+        draw(repeated(), tmp_path / "fig.pdf")
+    with pytest.raises(ConfigError, match="at least one panel"):
+        draw([], tmp_path / "fig.png")
+    with pytest.raises(ConfigError, match=r"shape \(3,\) cannot be drawn"):
+        draw_partition(np.zeros(3), tmp_path / "p.png")
+    for x, y in (([1, 2], [1]), ([[1]], [1]), ([1], [[[1]]]), ([1], np.zeros((0, 1)))):
+        with pytest.raises(ConfigError, match="curve 'c'"):
+            Curve("c", x, y)
+    assert os.listdir(tmp_path) == []

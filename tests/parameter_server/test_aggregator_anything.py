@@ -1,0 +1,134 @@
+"""Any messages in any order: servers hold the bytes of a reference that ignores what it should."""
+
+import json
+
+import numpy as np
+from helpers.servers import Cluster, normal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slsgd_mx.core.flat_model import moving_average
+from slsgd_mx.core.server import Settings
+from slsgd_mx.parameter_server.protocol import HEADER, HELLO, MODEL, Commit, Configure
+from slsgd_mx.rules import RULES
+
+
+class Reference:
+    """What the servers ought to hold, on the whole model."""
+
+    def __init__(self, x, k, b, rule):
+        self.x, self.k, self.b, self.rule = x.copy(), k, b, rule
+        self.epoch, self.pushed = 0, {}
+
+    def push(self, epoch, slot, flat):
+        if epoch == self.epoch + 1 and 0 <= slot < self.k and slot not in self.pushed:
+            self.pushed[slot] = flat.copy()
+
+    def commit(self, epoch, alpha, accepted, refused, applied):
+        named = [*accepted, *refused]
+        if (
+            epoch != self.epoch + 1
+            or any(slot not in self.pushed for slot in named)
+            or any(slot >= self.k for slot in named)
+            or len(set(named)) < len(named)
+            or (applied and len(accepted) <= 2 * self.b)
+        ):
+            return
+        if applied:
+            aggregate = np.empty_like(self.x)
+            rows = [self.pushed[slot] for slot in sorted(accepted)]
+            RULES[self.rule].aggregate(rows, self.b, aggregate)
+            moving_average(self.x, aggregate, alpha)
+        self.epoch, self.pushed = epoch, {}
+
+
+near = st.integers(-2, 6)
+slot_lists = st.lists(st.integers(0, 5), max_size=4)
+messages = st.one_of(
+    st.tuples(st.just("push"), st.sampled_from([0, 1, 1, 1, 2]), near, st.integers(0, 99)),
+    st.tuples(
+        st.just("commit"),
+        st.sampled_from([1, 1, 1, 0, 2]),
+        st.sampled_from([1.0, 0.5]),
+        slot_lists | st.just("all"),
+        slot_lists | st.just([]),
+        st.booleans(),
+    ),
+    st.tuples(st.just("header"), st.floats(width=32), st.floats(width=32)),
+    st.tuples(st.just("memory"), st.integers(0, 12), st.sampled_from(["f4", "f8", "i4", "u1"])),
+    st.tuples(st.just("key"), st.integers(4, 2**40) | st.integers(-(2**40), -1)),
+    st.tuples(st.just("report"), st.floats(), st.floats(), st.floats()),
+    st.tuples(st.just("text"), st.text(max_size=20) | st.binary(max_size=20)),
+    st.tuples(st.just("begin"), near),
+    st.tuples(st.just("configure"), st.integers(1, 9)),
+)
+
+
+def send(many, reference, kind, *values):
+    """One message to all servers, and to the reference if it could mean something."""
+    if kind == "push":
+        ahead, slot, seed = values
+        flat, epoch = normal(reference.x.size, seed=seed), reference.epoch + ahead
+        if slot == HELLO:
+            return
+        many.push(slot, flat, epoch)
+        reference.push(epoch, slot, flat)
+    elif kind == "commit":
+        ahead, alpha, accepted, refused, applied = values
+        accepted = sorted(reference.pushed) if accepted == "all" else accepted
+        values = reference.epoch + ahead, alpha, accepted, refused, applied
+        many.command(Commit(*values))
+        reference.commit(*values)
+    elif kind == "header":
+        for host in many.hosts:
+            pushed = host.model.copy()
+            pushed[:HEADER] = values
+            if not all(float(value).is_integer() for value in values):
+                host.aggregator.push(host.key(MODEL), pushed, host.model)
+    elif kind == "memory":
+        size, dtype = values
+        for host in many.hosts:
+            pushed = np.ones(size, dtype)
+            if pushed.shape != host.model.shape or dtype != "f4":
+                host.aggregator.push(host.key(MODEL), pushed, host.model)
+    elif kind == "key":
+        for host in many.hosts:
+            host.aggregator.push(values[0], host.model + 1, host.model.copy())
+    elif kind == "report":
+        for host in many.hosts:
+            host.report(*values)
+    elif kind == "text":
+        many.command(values[0])
+    elif kind == "begin":
+        many.command(json.dumps({"do": "begin", "epoch": values[0]}))
+    else:
+        changed = {**vars(many.setup), "settings": Settings(values[0]), "epoch": 5}
+        many.command(Configure(**changed))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(messages, max_size=25),
+    st.integers(1, 3),
+    st.sampled_from([(3, 1, "trimmed-mean"), (4, 1, "trimmed-mean"), (4, 0, "mean")]),
+)
+def test_after_any_messages_a_legal_epoch_gives_the_right_bytes(sent, servers, problem):
+    k, b, rule = problem
+    x = normal(8, seed=6)
+    many = Cluster(x, servers, k=k, b=b, rule=rule).start()
+    reference = Reference(x, k, b, rule)
+    for message in sent:
+        send(many, reference, *message)
+        assert many.model.tobytes() == reference.x.tobytes()
+        assert many.statuses("epoch") == [reference.epoch] * servers
+        for host in many.hosts:
+            assert sorted(np.flatnonzero(host.status.states)) == sorted(reference.pushed)
+    many.epoch = reference.epoch
+    for slot in range(k):
+        flat = normal(8, seed=100 + slot)
+        many.push(slot, flat)
+        reference.push(reference.epoch + 1, slot, flat)
+    many.commit(0.25)
+    reference.commit(reference.epoch + 1, 0.25, range(k), [], True)
+    assert many.model.tobytes() == reference.x.tobytes() != x.tobytes()
+    assert many.statuses("epoch") == [reference.epoch] * servers

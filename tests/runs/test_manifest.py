@@ -1,0 +1,76 @@
+"""What manifest.json says about a session."""
+
+import json
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slsgd_mx
+from slsgd_mx.runs import manifest
+from slsgd_mx.runs.manifest import cpu_name, describe, git_revision
+from slsgd_mx.system.mxnet import mx
+
+
+def test_a_session_in_a_few_words(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    said = describe(17, "abc")
+    assert json.loads(json.dumps(said)) == said
+    assert (said["after_epoch"], said["data_sha256"], said["threads"]) == (17, "abc", 3)
+    assert said["mxnet"] == mx.__version__ and said["numpy"] == np.__version__
+    assert said["python"] == platform.python_version() and said["cores"] == os.cpu_count()
+    assert said["slsgd_mx"] == slsgd_mx.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["started"])
+    assert all(isinstance(said[name], str) and said[name] for name in ("cpu", "revision"))
+
+
+def test_the_cpu_is_the_first_that_is_named(monkeypatch):
+    text = "processor : 0\nmodel name\t: Some CPU @ 2.00GHz: fast\nmodel name : Another\n"
+    monkeypatch.setattr(Path, "exists", lambda self: True)
+    monkeypatch.setattr(Path, "read_text", lambda self: text)
+    assert cpu_name() == "Some CPU @ 2.00GHz: fast"
+    monkeypatch.setattr(Path, "read_text", lambda self: "processor : 0\n")
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    assert cpu_name() == "unknown"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A git checkout with one commit, whose package this module claims to be in."""
+    home = tmp_path / "project"
+    (home / "package").mkdir(parents=True)
+    file = home / "package" / "manifest.py"
+    file.write_text("one")
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    for call in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", str(home), *call], check=True)
+    monkeypatch.setattr(manifest, "__file__", str(file))
+    return home
+
+
+def test_the_revision_is_that_of_the_checkout_and_says_if_files_changed(checkout):
+    clean = git_revision()
+    assert re.fullmatch("[0-9a-f]{12,}", clean)
+    (checkout / "package" / "manifest.py").write_text("two")
+    assert git_revision() == clean + "-dirty"
+
+
+def test_no_revision_without_a_checkout_of_its_own(checkout, monkeypatch):
+    """An installed package inside somebody else's checkout is not of their revision."""
+    inner = checkout / "site" / "package"
+    inner.mkdir(parents=True)
+    monkeypatch.setattr(manifest, "__file__", str(inner / "manifest.py"))
+    assert git_revision() == "unknown"
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("git"), subprocess.TimeoutExpired("git", 5)])
+def test_no_revision_without_git(checkout, monkeypatch, error):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    assert git_revision() == "unknown"

@@ -1,0 +1,185 @@
+"""Forecasts against calculations by hand, and a real calibration of tiny networks."""
+
+import dataclasses
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.runs.status import Outcome
+from slsgd_mx.sweeps.forecast import (
+    Forecast,
+    Measured,
+    calibrate,
+    finish_time,
+    forecast,
+    network,
+    seconds_of,
+)
+from slsgd_mx.sweeps.plan import Step, make_plan
+from slsgd_mx.sweeps.pool import Pool, Result
+
+COST = Measured(
+    ready=3.0, step=0.01, evaluated=0.001, exchange=0.5, model_bytes=100.0, memory_bytes=10.0
+)
+
+
+def step(config, epoch=0, prefix=None):
+    return Step(config, Outcome("begun" if epoch else "missing", epoch), True, prefix)
+
+
+# ---- one run -------------------------------------------------------------------------------
+
+
+def test_a_run_from_its_first_epoch(tiny):
+    """4 workers of 1 step, 7 epochs, rows after 3, 6 and 7 of 80 + 20 images."""
+    whole = step(tiny(epochs=7, eval_every=3))
+    assert seconds_of(whole, COST) == pytest.approx(3 + 7 * (4 * 1 * 0.01 + 0.5) + 3 * 100 * 0.001)
+    every_second = step(tiny(epochs=6, eval_every=2))
+    assert seconds_of(every_second, COST) == pytest.approx(3 + 6 * 0.54 + 3 * 0.1)
+
+
+@pytest.mark.parametrize("epoch, rows", [(2, 3), (3, 2), (4, 2), (6, 1)])
+def test_a_run_that_was_begun(tiny, epoch, rows):
+    begun = step(tiny(epochs=7, eval_every=3), epoch)
+    expected = 3 + (7 - epoch) * 0.54 + rows * 0.1
+    assert seconds_of(begun, COST) == pytest.approx(expected)
+
+
+def test_a_run_that_begins_after_another(tiny):
+    config = tiny(epochs=7, eval_every=3, alpha=0.5, alpha_decay_epoch=3)
+    after = step(config, prefix=prefix_of(config))
+    assert seconds_of(after, COST) == pytest.approx(3 + 4 * 0.54 + 2 * 0.1)
+
+
+@pytest.mark.parametrize(
+    "changes, steps",
+    [
+        (dict(passes=2), 2),
+        (dict(local_steps=(2, 4)), 3),  # on average
+        (dict(batch_size=2), 5),
+        (dict(batch_size=50), 1),  # 10 images are a minibatch too
+        (dict(partition="unbalanced"), 1.5),  # half a minibatch is lost at the end, about
+    ],
+    ids=str,
+)
+def test_steps_of_a_worker(tiny, changes, steps):
+    one = step(tiny(epochs=1, **changes))
+    assert seconds_of(one, COST) == pytest.approx(3 + 4 * steps * 0.01 + 0.5 + 0.1)
+
+
+@pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
+def test_a_language_model(tiny):
+    """3 batches a device, 4 + 3 batches an evaluation."""
+    one = step(tiny(epochs=2, eval_every=2, passes=2))
+    assert seconds_of(one, COST) == pytest.approx(3 + 2 * (4 * 6 * 0.01 + 0.5) + 7 * 0.001)
+
+
+# ---- many runs -----------------------------------------------------------------------------
+
+
+def ends(tiny, processes, *seconds, prefixes=()):
+    """When runs of these seconds end; ``prefixes`` tells which begin after which."""
+    configs = [tiny(seed=seed) for seed in range(len(seconds))]
+    after = dict(prefixes)
+    steps = [
+        step(config, prefix=configs[after[index]] if index in after else None)
+        for index, config in enumerate(configs)
+    ]
+    return finish_time(steps, dict(zip(configs, seconds)), processes)
+
+
+def test_runs_one_after_the_other_and_side_by_side(tiny):
+    assert ends(tiny, 1, 5, 3, 4, 2) == 14
+    assert ends(tiny, 2, 5, 3, 4, 2) == 7  # 5 + 2 beside 3 + 4
+    assert ends(tiny, 3, 5, 3, 4, 2) == 5  # 5 beside 3 + 2 beside 4
+    assert ends(tiny, 9, 5, 3, 4, 2) == 5
+    assert ends(tiny, 2) == 0
+
+
+def test_runs_that_wait_for_their_beginning(tiny):
+    assert ends(tiny, 2, 4, 3, 3) == 6  # 4 beside 3 + 3
+    assert ends(tiny, 2, 4, 3, 3, prefixes={1: 0, 2: 0}) == 7  # 4, then 3 beside 3
+    assert ends(tiny, 1, 4, 3, 3, prefixes={1: 0, 2: 0}) == 10
+    assert ends(tiny, 2, 10, 1, 10, prefixes={1: 0}) == 11  # nobody idles: 10 beside 10, then 1
+    assert ends(tiny, 2, 4, 2, 3, 3, prefixes={2: 0, 3: 1}) == 7  # 2, then 3 after the 4
+    done = tiny(seed=9)  # a beginning that is there keeps nobody waiting
+    waiting = step(tiny(), prefix=done)
+    assert finish_time([waiting], {waiting.config: 3.0}, 2) == 3
+
+
+def test_a_plan(tiny, tmp_path):
+    """A beginning, two runs after it, and one of a larger network."""
+    usual = dict(epochs=4, eval_every=2, alpha_decay_epoch=2)
+    narrow, wide = [tiny(alpha=a, **usual) for a in (1, 0.5)], tiny(width=4, epochs=1)
+    plan = make_plan({"a": narrow, "b": [wide]}, tmp_path)
+    large = dataclasses.replace(COST, ready=50.0, model_bytes=1000.0, memory_bytes=30.0)
+    costs = {network(narrow[0]): COST, network(wide): large}
+    assert len(plan.to_do) == 4 and len(costs) == 2
+    part = 3 + 2 * 0.54 + 0.1  # two epochs and an evaluation: the beginning, and what follows it
+    last = 50 + 0.54 + 0.1
+    three = forecast(plan, costs, processes=3)
+    assert three.seconds == pytest.approx(last)  # it begins at once, and the others end before
+    assert three.memory_bytes == 3 * 30
+    assert three.disk_bytes == (3 * 100 + 1000) + 2 * 3 * 1000  # models, two checkpoints each
+    eight = forecast(plan, costs, processes=8)
+    assert eight.seconds == pytest.approx(last)
+    assert (eight.memory_bytes, eight.disk_bytes) == (4 * 30, 1300 + 2 * 4 * 1000)
+    one = forecast(plan, costs, processes=1)
+    assert one == Forecast(pytest.approx(3 * part + last), 30, 1300 + 2 * 1000)
+
+
+def test_nothing_to_do_takes_nothing(tmp_path):
+    assert forecast(make_plan({}, tmp_path), {}, 2) == Forecast(0, 0, 0)
+
+
+# ---- calibration ---------------------------------------------------------------------------
+
+
+def test_costs_are_the_mean_of_all_processes(tiny, tmp_path):
+    plan = make_plan({"a": [tiny(), tiny(seed=1), tiny(width=4)]}, tmp_path)
+    asked = []
+
+    def answer(jobs):
+        asked.append(len(jobs))
+        fields = dataclasses.asdict(COST)
+        numbers = {job.name: {**fields, "step": place + 1.0} for place, job in enumerate(jobs)}
+        return {name: Result("done", content={"measured": n}) for name, n in numbers.items()}
+
+    measured = calibrate(plan, SimpleNamespace(processes=3, run=answer))
+    assert asked == [3, 3]  # each network once, in all processes
+    expected = dataclasses.replace(COST, step=2.0)
+    assert measured == {network(tiny()): expected, network(tiny(width=4)): expected}
+
+    def fail(jobs):
+        return {**answer(jobs[1:]), jobs[0].name: Result("failed", "no MXNet")}
+
+    with pytest.raises(RunError, match="the calibration failed: no MXNet"):
+        calibrate(plan, SimpleNamespace(processes=3, run=fail))
+
+
+def test_a_real_calibration(tiny, tmp_path, tiny_task):
+    """Of real data that is not there: a trial needs none."""
+    config = tiny(data="cifar10", k=2, q=1)
+    plan = make_plan({"a": [config]}, tmp_path / "runs")
+    with Pool(processes=1, threads=1) as pool:
+        ((key, cost),) = calibrate(plan, pool).items()
+    assert key == network(config)
+    for name, value in dataclasses.asdict(cost).items():
+        assert math.isfinite(value) and value > 0, name
+    model = tiny_task(tiny()).values.values()
+    assert cost.model_bytes == 4 * sum(value.size for value in model)
+    assert 2**25 < cost.memory_bytes < 2**35 and cost.step < cost.ready
+    expected = forecast(plan, {key: cost}, 1)
+    assert expected.seconds > cost.ready and expected.disk_bytes == 3 * cost.model_bytes
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
+def test_a_real_calibration_of_a_language_model(tiny):
+    from slsgd_mx.sweeps.calibration import measure
+
+    cost = Measured(**measure(tiny(data="wikitext2", k=1)))
+    assert all(math.isfinite(v) and v > 0 for v in dataclasses.asdict(cost).values())

@@ -1,0 +1,241 @@
+"""Plans of many runs: what they share, what is left; and two processes that carry one out."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.run_folders import numbers
+
+import slsgd_mx
+from slsgd_mx.errors import DivergedError
+from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.runs.trainer import train
+from slsgd_mx.sweeps.plan import carry_out, make_plan
+from slsgd_mx.sweeps.pool import Pool
+
+VALUES = {"w": np.zeros((2, 3), np.float32)}
+on_text = pytest.mark.parametrize("tiny", ["lstm"], indirect=True)  # the quicker one
+
+
+@pytest.fixture
+def run(tiny):
+    """``run(alpha, **changes)``: six epochs, evaluated every second, alpha decays after four."""
+
+    def run(alpha, **changes):
+        return tiny(
+            alpha=alpha, **{"epochs": 6, "eval_every": 2, "alpha_decay_epoch": 4, **changes}
+        )
+
+    return run
+
+
+def keep(home, config, epoch):
+    """A run that got so far, its numbers made up."""
+    with RunStore(home / config.slug, config) as store:
+        store.resume()
+        for t in range(config.eval_every, epoch + 1, config.eval_every):
+            row = {**dict.fromkeys(store.columns, 0.5), "epoch": t, "refused_devices": ""}
+            store.append(row)
+        store.save_checkpoint(epoch, VALUES, {})
+        if epoch == config.epochs:
+            store.finish(VALUES)
+    return home / config.slug
+
+
+def listed(plan):
+    """Every step as (config, epochs left, the run it begins after)."""
+    return [(step.config, step.left, step.prefix) for step in plan.steps]
+
+
+# ---- plans ---------------------------------------------------------------------------------
+
+
+def test_equal_runs_and_equal_beginnings_are_computed_once(run, tmp_path):
+    one, half = run(1), run(0.5)
+    trimmed, constant = run(0.5, b=1), run(0.5, alpha_schedule="constant")
+    figures = {"fig1": [one, half], "fig2": [half, trimmed, constant]}
+    plan = make_plan(figures, tmp_path)
+    shared, shared_trimmed = prefix_of(one), prefix_of(trimmed)
+    assert listed(plan) == [
+        (shared, 4, None),
+        (shared_trimmed, 4, None),
+        (one, 2, shared),
+        (half, 2, shared),
+        (trimmed, 2, shared_trimmed),
+        (constant, 6, None),
+    ]
+    assert [step.wanted for step in plan.steps] == [False, False, True, True, True, True]
+    assert [step.start for step in plan.steps] == [0, 0, 4, 4, 4, 0]
+    assert plan.epochs == 4 + 4 + 2 + 2 + 2 + 6
+    assert plan.epochs_unshared == 2 * 6 + 3 * 6
+    assert plan.to_do == plan.steps and plan.home == tmp_path
+    assert list(tmp_path.iterdir()) == []  # a plan only looks
+
+
+def test_without_sharing(run, tmp_path):
+    one, half = run(1), run(0.5)
+    plan = make_plan({"fig1": [one, half], "fig2": [half]}, tmp_path, share=False)
+    assert listed(plan) == [(one, 6, None), (half, 6, None)]
+    assert (plan.epochs, plan.epochs_unshared) == (12, 18)
+
+
+def test_a_wanted_run_that_is_the_beginning_of_others(run, tmp_path):
+    """As in Figure 5, whose alpha=1 ends where alpha decays in Figure 4."""
+    half, short = run(0.5), run(1, epochs=4)
+    assert prefix_of(half) == short
+    for figures in ({"a": [half], "b": [short]}, {"a": [short, half]}):
+        plan = make_plan(figures, tmp_path)
+        assert listed(plan) == [(short, 4, None), (half, 2, short)]
+        assert all(step.wanted for step in plan.steps)
+        assert (plan.epochs, plan.epochs_unshared) == (6, 10)
+
+
+def test_only_what_is_left_counts(run, tmp_path):
+    """One done, one begun, one missing whose beginning is begun."""
+    one, half, fifth, alone = run(1), run(0.5), run(0.2), run(0.5, seed=1)
+    keep(tmp_path, one, 6)
+    keep(tmp_path, half, 3)
+    keep(tmp_path, prefix_of(one), 2)
+    plan = make_plan({"a": [one, half, fifth], "b": [half, alone]}, tmp_path)
+    shared, shared_alone = prefix_of(fifth), prefix_of(alone)
+    assert listed(plan) == [
+        (shared, 2, None),
+        (shared_alone, 4, None),
+        (one, 0, None),
+        (half, 3, None),
+        (fifth, 2, shared),
+        (alone, 2, shared_alone),
+    ]
+    assert plan.epochs == 2 + 4 + 0 + 3 + 2 + 2
+    assert plan.epochs_unshared == (0 + 3 + 6) + (3 + 6)
+    assert [step.config for step in plan.to_do] == [shared, shared_alone, half, fifth, alone]
+
+
+def test_a_beginning_that_is_there_costs_nothing(run, tmp_path):
+    half = run(0.5)
+    keep(tmp_path, prefix_of(half), 4)
+    plan = make_plan({"a": [half]}, tmp_path)
+    assert listed(plan) == [(prefix_of(half), 0, None), (half, 2, prefix_of(half))]
+    assert [step.config for step in plan.to_do] == [half]
+    assert (plan.epochs, plan.epochs_unshared) == (2, 6)
+
+
+def test_nothing_begins_where_all_runs_have_begun(run, tmp_path):
+    half = run(0.5)
+    keep(tmp_path, half, 1)  # before alpha decays: it goes on by itself
+    assert listed(make_plan({"a": [half]}, tmp_path)) == [(half, 5, None)]
+
+
+def test_diverged_and_damaged_runs_are_not_computed(run, tmp_path):
+    diverged, damaged = run(1, gamma=9), run(0.5)
+    folder = keep(tmp_path, diverged, 2)
+    with pytest.raises(DivergedError), RunStore(folder, diverged) as store:
+        store.mark_diverged(2)
+    (keep(tmp_path, damaged, 6) / "metrics.csv").write_text("")
+    plan = make_plan({"a": [diverged, damaged]}, tmp_path)
+    assert [step.outcome.state for step in plan.steps] == ["diverged", "damaged"]
+    assert (plan.epochs, plan.epochs_unshared, plan.to_do) == (0, 0, [])
+
+
+def test_what_follows_a_diverged_beginning_has_nothing_to_compute(run, tmp_path):
+    """But it is still to be marked as diverged."""
+    half = run(0.5)
+    folder = keep(tmp_path, prefix_of(half), 2)
+    with pytest.raises(DivergedError), RunStore(folder, prefix_of(half)) as store:
+        store.mark_diverged(2)
+    plan = make_plan({"a": [half]}, tmp_path)
+    assert listed(plan) == [(prefix_of(half), 0, None), (half, 0, prefix_of(half))]
+    assert plan.epochs == 0 and [step.config for step in plan.to_do] == [half]
+
+
+def test_planning_does_without_mxnet(run, tmp_path):
+    half = run(0.5)
+    keep(tmp_path, prefix_of(half), 4)
+    keep(tmp_path, run(1), 3)
+    code = (
+        "import sys; from pathlib import Path; from slsgd_mx.config import RunConfig\n"
+        "import slsgd_mx.forecast; from slsgd_mx.sweep import make_plan\n"
+        "runs = [RunConfig.from_json(text) for text in sys.argv[2:]]\n"
+        "print(make_plan({'a': runs}, Path(sys.argv[1])).epochs, 'mxnet' in sys.modules)"
+    )
+    home = str(Path(slsgd_mx.__file__).parent.parent)
+    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    call = [sys.executable, "-c", code, str(tmp_path), half.to_json(), run(1).to_json()]
+    environment = {**os.environ, "PYTHONPATH": path}
+    assert subprocess.check_output(call, env=environment).split() == [b"5", b"False"]
+
+
+# ---- carrying them out ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(processes=2, threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture
+def short(tiny):
+    """``short(alpha, **changes)``: two epochs on two devices, alpha decays after one."""
+
+    def short(alpha, **changes):
+        few = dict(n=4, k=2, epochs=2, alpha_decay_epoch=1, loss_batches=2, warm_up=False)
+        return tiny(alpha=alpha, **{**few, **changes})
+
+    return short
+
+
+@on_text
+def test_two_processes_do_all_that_was_planned_and_no_more(pool, short, tmp_path):
+    """The second process must not begin a run while the first computes its beginning."""
+    one, half, constant = short(1), short(0.5), short(0.5, alpha_schedule="constant")
+    figures = {"a": [one, half], "b": [half, constant]}
+    home = tmp_path / "runs"
+    plan = make_plan(figures, home)
+    assert plan.epochs == 1 + 1 + 1 + 2 and len(plan.steps) == 4
+    heard = []
+    results = carry_out(plan, pool, None, lambda job, message: heard.append((job, message)))
+    assert {slug: result.status for slug, result in results.items()} == {
+        step.config.slug: "done" for step in plan.steps
+    }
+    events = Counter(message["event"] for _, message in heard)
+    assert events == {"start": 4, "epoch": plan.epochs, "end": 4}
+    starts = {job.name: m["epoch"] for job, m in heard if m["event"] == "start"}
+    assert starts == {step.config.slug: step.start for step in plan.steps}
+    names = [job.name for job, m in heard if m["event"] in ("start", "end")]
+    for step in plan.steps:
+        if step.prefix is not None:  # ended before this began
+            assert names[: names.index(step.config.slug)].count(step.prefix.slug) == 2
+    assert list((home / "logs").iterdir()) == []
+    for folder in (home / half.slug, home / one.slug):
+        assert (folder / "DONE").exists()
+    assert numbers(home / half.slug) == numbers(train(half, tmp_path / "alone").folder)
+
+    again = make_plan(figures, home)
+    assert (again.epochs, again.to_do) == (0, [])
+    assert [step.config for step in again.steps] == list(dict.fromkeys(sum(figures.values(), [])))
+    assert carry_out(again, pool, None) == {}
+
+
+@on_text
+def test_a_damaged_run_is_reported_and_the_others_go_on(pool, short, tmp_path):
+    """A wanted one that cannot be trusted, and a beginning that others wait for."""
+    damaged, sound, waiting = short(1, seed=2), short(0.5, epochs=1), short(0.5, seed=3)
+    (keep(tmp_path, damaged, 2) / "metrics.csv").write_text("")
+    (keep(tmp_path, prefix_of(waiting), 1) / "DONE").write_text("")
+    results = carry_out(make_plan({"a": [damaged, sound, waiting]}, tmp_path), pool, None)
+    assert {slug: result.status for slug, result in results.items()} == {
+        damaged.slug: "failed",
+        prefix_of(waiting).slug: "failed",
+        waiting.slug: "failed",
+        sound.slug: "done",
+    }
+    for config in (damaged, prefix_of(waiting)):
+        assert f"{tmp_path / config.slug / 'metrics.csv'} is damaged" in results[config.slug].why
+    assert prefix_of(waiting).slug in results[waiting.slug].why
+    assert not list((tmp_path / waiting.slug).glob("checkpoint/*"))
