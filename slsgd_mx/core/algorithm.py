@@ -15,49 +15,50 @@ from slsgd_mx.core.task import Task
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
 
-WARM_UP_PASSES, WARM_UP_GAMMA = 5, 0.01  # of the released code
+WARM_UP_PASSES, WARM_UP_GAMMA = 5, 0.01  # as in the released code
 
 
 @dataclass(frozen=True)
 class EpochReport:
     """What happened in one epoch."""
 
-    selected: np.ndarray  # S_t, a device a slot
+    selected: np.ndarray  # S_t: the device in each slot
     poisoned: np.ndarray  # slots
     update: Update
-    units: int  # images or tokens that the pushes were trained on
+    units: int  # images or tokens that the arrived pushes were trained on
 
 
 def initialize(config: RunConfig, task: Task, server: Server) -> None:
-    """Line 2: x_0, warmed up on one device's data if asked for, becomes the global model."""
+    """Line 2: x_0, warmed up on one device's data if configured, becomes the global model."""
     task.initialize(integer_seed(config.seed, "initialize"))
     if config.warm_up:
         device = int(stream(config.seed, "warm-up").integers(config.n))
         steps = WARM_UP_PASSES * task.steps_per_pass(device)
         task.train(device, steps, WARM_UP_GAMMA, integer_seed(config.seed, "warm-up"))
+    init_server(task, server)
+
+
+def init_server(task: Task, server: Server) -> None:
+    """Give the server the parameters in ``task`` as its initial model."""
     for key, value in task.values.items():
-        server.init(key, value, averaged=task.averaged[key])
+        server.init(key, value, task.moving_average[key])
 
 
 def run_epoch(
-    t: int,
-    config: RunConfig,
-    task: Task,
-    server: Server,
-    slots: Optional[Iterable[int]] = None,
+    t: int, config: RunConfig, task: Task, server: Server, slots: Optional[Iterable[int]] = None
 ) -> EpochReport:
-    """One epoch, t = 1..T; ``slots`` are those of S_t whose workers run here (all)."""
-    selected = select_devices(config, t)  # 4: S_t, k of n
+    """One epoch, t = 1..T; ``slots`` are those of S_t trained in this process (default: all)."""
+    selected = select_devices(config, t)  # 4: S_t, k of n devices
     poisoned = select_poisoned(config, t)
     silent = select_silent(config, t, poisoned)
     for slot in range(config.k) if slots is None else slots:  # 5: for all i in S_t
         if slot in silent:
             continue
-        pull(task, server)  # 6, 7: x_{t,0}^i <- x_{t-1}
         device, bad = int(selected[slot]), slot in poisoned
-        local_sgd(t, device, config, task, bad)  # 8-11
+        pull(task, server)  # 6-7: x_{t,0}^i <- x_{t-1}
+        local_sgd(t, device, config, task, bad)  # 8-11: H_t^i steps
         push(t, device, slot, config, task, server, bad)  # 12
-    update = server.update(config.alpha_at(t))  # 14, 15
+    update = server.update(config.alpha_at(t))  # 14-15: aggregate, moving average
     steps = sum(local_iterations(t, int(selected[s]), config, task) for s in update.arrived)
     return EpochReport(selected, poisoned, update, steps * task.units_per_step)
 
@@ -65,8 +66,9 @@ def run_epoch(
 def select_devices(config: RunConfig, t: int) -> np.ndarray:
     """S_t: k of n devices without replacement.
 
-    ``independent`` draws anew each epoch (the text); ``permutation`` cuts shuffled permutations
-    of all devices into blocks of k, so that each takes part once in n/k epochs (the code).
+    ``independent`` draws S_t independently in each epoch (the paper's text); ``permutation`` cuts
+    random permutations of all devices into blocks of k, so that each device takes part once in
+    n/k epochs (the released code).
     """
     if config.selection == "independent":
         return stream(config.seed, "select", t).permutation(config.n)[: config.k]
@@ -81,7 +83,7 @@ def select_poisoned(config: RunConfig, t: int) -> np.ndarray:
 
 
 def select_silent(config: RunConfig, t: int, poisoned: np.ndarray) -> List[int]:
-    """Slots whose worker does not answer: by chance (``drop_rate``) or as the attack."""
+    """The slots that push nothing: dropped at random (``drop_rate``) or silenced by the attack."""
     dropped = stream(config.seed, "drop", t).random(config.k) < config.drop_rate
     if config.q and find_attack(config.attack).silent:
         dropped[poisoned] = True
@@ -89,7 +91,7 @@ def select_silent(config: RunConfig, t: int, poisoned: np.ndarray) -> List[int]:
 
 
 def local_iterations(t: int, device: int, config: RunConfig, task: Task) -> int:
-    """H_t^i: full passes of the device's data, or drawn between two bounds."""
+    """H_t^i: full passes over the device's data, or drawn between two bounds."""
     if config.local_steps is None:
         return config.passes * task.steps_per_pass(device)
     low, high = config.local_steps
@@ -97,35 +99,49 @@ def local_iterations(t: int, device: int, config: RunConfig, task: Task) -> int:
 
 
 def pull(task: Task, server: Server) -> None:
-    """Lines 6-7: the worker's parameters become the global model."""
+    """Lines 6-7: copy the global model into the worker's parameters."""
     for key, value in task.values.items():
         server.pull(key, out=value)
 
 
 def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
-    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may start afresh, on poisoned labels."""
+    """Lines 8-11: H_t^i steps of SGD.
+
+    A poisoned worker may reinitialise its model first, train on poisoned labels, and boost the
+    result.
+    """
     poison = None
     if poisoned:
         if config.attacker_start == "fresh":
-            task.start_afresh(integer_seed(config.seed, "afresh", t, device))
+            task.start_fresh(integer_seed(config.seed, "afresh", t, device))
         attack, context = find_attack(config.attack), _context(config, task, "labels", t, device)
         if attack.labels is not None:
             poison = partial(attack.labels, context=context)
     steps = local_iterations(t, device, config, task)
     seed = integer_seed(config.seed, "train", t, device)
+    boosted = poisoned and config.boost != 1
+    start = {key: value.copy() for key, value in task.values.items()} if boosted else {}
     task.train(device, steps, config.gamma, seed, poison)
+    for key in start:
+        if task.moving_average[key]:  # trainable: not the statistics of batch normalisation
+            boost(task.values[key], start[key], config.boost)
+
+
+def boost(value: mx.nd.NDArray, start: mx.nd.NDArray, factor: float) -> None:
+    """Move a trained parameter away from its start, in place: ``w_0 + F (x - w_0)``.
+
+    >>> value = mx.nd.array([1.0, 3.0])
+    >>> boost(value, mx.nd.array([1.0, 2.0]), 5.0)
+    >>> value.asnumpy()
+    array([1., 7.], dtype=float32)
+    """
+    value[:] = start + factor * (value - start)
 
 
 def push(
-    t: int,
-    device: int,
-    slot: int,
-    config: RunConfig,
-    task: Task,
-    server: Server,
-    poisoned: bool,
+    t: int, device: int, slot: int, config: RunConfig, task: Task, server: Server, poisoned: bool
 ) -> None:
-    """Line 12: push the trained model, or what the attack makes of it."""
+    """Line 12: push the trained model, altered by the attack if the worker is poisoned."""
     attack = find_attack(config.attack) if poisoned else None
     context = _context(config, task, "model", t, device)
     for key, value in task.values.items():

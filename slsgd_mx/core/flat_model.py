@@ -1,61 +1,83 @@
-"""The flat model, or a stretch of it, with the k pushes to it: lines 14 and 15 of Algorithm 1.
+"""The flat model, its shards, and lines 14 and 15 of Algorithm 1 on them.
 
-The server of one process holds one shard, the whole model; a parameter server on several machines
-holds one on each.  Both run the code below, coordinate by coordinate, so they agree to the bit.
+Flat model: all parameters in one vector.  Slot: a worker's position in S_t.  Shard: the part of the
+flat model that one server holds, with k slots for what the workers push to it.  In one process
+there is one shard, the whole model.  Both lines work coordinate by coordinate, so any number of
+shards gives the same bits.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES
 
 Range = Tuple[int, int]  # [start, stop) of the flat model
 
 
 class Place(NamedTuple):
-    """Where a parameter stands in the flat model."""
+    """Where a parameter is in the flat model."""
 
     start: int
     stop: int
     shape: Tuple[int, ...]
-    averaged: bool  # whether alpha applies to it
+    moving_average: bool  # False: the aggregate replaces the old value (line 15 with alpha = 1)
 
 
-class Layout:
-    """Named parameters one after the other in one flat model.
+class FlatModel:
+    """All parameters, by name, in one vector; no parameter can be added once it has been read.
 
-    >>> layout = Layout()
-    >>> layout.add("w", (2, 3)), layout.add("mean", (3,), averaged=False)
-    (None, None)
-    >>> layout.size, layout.places["mean"][:2], layout.plain
-    (9, (6, 9), [(6, 9)])
+    >>> model = FlatModel()
+    >>> model.add("w", np.zeros((2, 3)))
+    >>> model.add("mean", np.ones(3), moving_average=False)
+    >>> model.vector
+    array([0., 0., 0., 0., 0., 0., 1., 1., 1.], dtype=float32)
+    >>> model.places["mean"][:2], model.replaced
+    ((6, 9), [(6, 9)])
     """
 
     def __init__(self) -> None:
         self.places: Dict[str, Place] = {}
         self.size = 0
+        self._initial: List[np.ndarray] = []
 
-    def add(self, key: str, shape: Tuple[int, ...], averaged: bool = True) -> None:
-        start = self.size
-        self.size += int(np.prod(shape, dtype=np.int64))
-        self.places[key] = Place(start, self.size, tuple(shape), averaged)
+    def add(self, key: str, value: np.ndarray, moving_average: bool = True) -> None:
+        """Append a copy of a parameter's initial value."""
+        if key in self.places:
+            raise ConfigError(f"key {key!r} is initialised already")
+        if "vector" in vars(self):
+            raise ConfigError(f"key {key!r} comes too late: the server is in use already")
+        start, self.size = self.size, self.size + value.size
+        self.places[key] = Place(start, self.size, value.shape, moving_average)
+        self._initial.append(np.array(value, np.float32).reshape(-1))
+
+    @functools.cached_property
+    def vector(self) -> np.ndarray:
+        """The values, (size,) float32; at first the initial ones."""
+        initial, self._initial = self._initial, []
+        return np.concatenate([np.empty(0, np.float32), *initial])
 
     @property
-    def plain(self) -> List[Range]:
-        """Stretches that alpha is kept off."""
-        return [(p.start, p.stop) for p in self.places.values() if not p.averaged]
+    def replaced(self) -> List[Range]:
+        """The ranges in which the aggregate replaces the old value."""
+        return [(p.start, p.stop) for p in self.places.values() if not p.moving_average]
 
-    def view(self, flat: np.ndarray, key: str) -> np.ndarray:
-        """A parameter in a flat model, the same memory."""
-        place = self.places[key]
-        return flat[place.start : place.stop].reshape(place.shape)
+    def check_key(self, key: str) -> None:
+        if key not in self.places:
+            known = ", ".join(sorted(self.places)) or "none yet"
+            raise ConfigError(f"key {key!r} was not initialised; known: {known}")
+
+    def split(self, vector: np.ndarray) -> Dict[str, np.ndarray]:
+        """The parameters in a vector of this model's size, as views of its memory."""
+        return {key: vector[p.start : p.stop].reshape(p.shape) for key, p in self.places.items()}
 
 
 def moving_average(x: np.ndarray, aggregate: np.ndarray, alpha: float) -> None:
-    """Line 15, in place: ``x_t = (1 - alpha) x_{t-1} + alpha x'_t``."""
+    """Line 15, in place: ``x_t = (1 - alpha) x_{t-1} + alpha x'_t``; overwrites ``aggregate``."""
     if alpha == 1.0:  # exactly x'_t, even where x_{t-1} is not finite
         x[...] = aggregate
         return
@@ -65,39 +87,35 @@ def moving_average(x: np.ndarray, aggregate: np.ndarray, alpha: float) -> None:
 
 
 def all_finite(array: np.ndarray) -> bool:
-    """No NaN, no infinity: minimum and maximum let neither pass, and need no third array."""
+    """Whether there is no NaN and no infinity (either would show in the minimum or maximum)."""
     return array.size == 0 or bool(np.isfinite(array.min()) and np.isfinite(array.max()))
 
 
 class Shard:
-    """Values of a stretch of the model, and k slots for what is pushed to it.
+    """The part of the flat model that one server holds, with k slots for pushes to it.
 
-    Parameters
-    ----------
-    value : (d,) float32, changed in place
-    k : int
-    plain : stretches of ``value`` that alpha is kept off
+    ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.
     """
 
-    def __init__(self, value: np.ndarray, k: int, plain: Sequence[Range] = ()) -> None:
-        self.value, self.plain = value, list(plain)
+    def __init__(self, value: np.ndarray, k: int, replaced: Sequence[Range] = ()) -> None:
+        self.value, self.replaced = value, list(replaced)
         self.slots = np.zeros((k, value.size), np.float32)  # (k, d)
 
     def is_finite(self, slot: int) -> bool:
         return all_finite(self.slots[slot])
 
     def update(self, accepted: Sequence[int], rule: str, b: int, alpha: float) -> None:
-        """Aggregate the accepted slots and apply the moving average (lines 14-15)."""
+        """Aggregate the accepted slots (line 14) and apply the moving average (line 15)."""
         aggregate = np.empty(self.value.size, np.float32)
         RULES[rule].aggregate([self.slots[slot] for slot in accepted], b, aggregate)
-        plain = [(start, stop, aggregate[start:stop].copy()) for start, stop in self.plain]
+        kept = [(start, stop, aggregate[start:stop].copy()) for start, stop in self.replaced]
         moving_average(self.value, aggregate, alpha)
-        for start, stop, untouched in plain:
-            self.value[start:stop] = untouched
+        for start, stop, replacement in kept:
+            self.value[start:stop] = replacement
 
 
 def cut(ranges: Sequence[Range], within: Range) -> List[Range]:
-    """The parts of ranges inside another one, counted from its start.
+    """The parts of ranges that lie inside another range, relative to its start.
 
     >>> cut([(0, 4), (6, 9)], within=(3, 7))
     [(0, 1), (3, 4)]

@@ -1,8 +1,8 @@
-"""Tasks: all that differs between one workload and another.
+"""The interface of a workload: everything in which one workload differs from another.
 
-To add one: a frozen dataclass of its sizes in ``slsgd_mx.sizes`` (``SIZES``), a module here with
-a ``Task``, a line in ``build_task``.  The trainer, the server, the attacks and the run store know
-nothing but the interface below.
+To add one, make a folder in ``slsgd_mx/tasks`` with a frozen dataclass of its sizes (listed in
+``tasks/sizes.py``) and a subclass of ``Task`` (listed in ``tasks/build.py``).  The trainer, the
+server, the attacks and the run folder use only the interface below.
 """
 
 from __future__ import annotations
@@ -14,43 +14,29 @@ import numpy as np
 
 from slsgd_mx.system.mxnet import mx
 
-Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> what it trains on instead
+Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> the labels it trains on
 
 
 class Task(abc.ABC):
-    """One workload: a model that is one worker's copy, devices with data, metrics.
+    """One workload: one worker's copy of the model, the data of all devices, the metrics."""
 
-    Attributes
-    ----------
-    values : dict of str to NDArray
-        The live parameters of the one worker there is; pulling writes into them.
-    averaged : dict of str to bool
-        Whether the moving average applies to a parameter.
-    classes : int
-        Number of labels, for attacks on them.
-    data_digest : str
-        SHA-256 of the data in use.
-    units_per_step : int
-        Images or tokens in a minibatch.
-    """
-
-    values: Dict[str, mx.nd.NDArray]
-    averaged: Dict[str, bool]
-    classes: int
-    data_digest: str
-    units_per_step: int
+    values: Dict[str, mx.nd.NDArray]  # the worker's parameters: pull and train write into them
+    moving_average: Dict[str, bool]  # False: line 15 replaces the old value, whatever alpha is
+    classes: int  # number of labels, for attacks on labels
+    data_digest: str  # SHA-256 of the data in use
+    units_per_step: int  # images or tokens in a minibatch
 
     @abc.abstractmethod
     def initialize(self, seed: int) -> None:
         """Set ``values`` to x_0 before any training (line 2)."""
 
     @abc.abstractmethod
-    def start_afresh(self, seed: int) -> None:
-        """Set ``values`` to what a poisoned worker that forgets the pulled model starts from."""
+    def start_fresh(self, seed: int) -> None:
+        """Set ``values`` to the random model that a poisoned worker may start from instead."""
 
     @abc.abstractmethod
     def steps_per_pass(self, device: int) -> int:
-        """Local iterations in one full pass of a device's data."""
+        """Local iterations in one full pass over a device's data."""
 
     @abc.abstractmethod
     def train(
@@ -60,16 +46,16 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def score_sizes(self, parts: int) -> List[int]:
-        """How many numbers ``score`` gives for each of so many parts."""
+        """The lengths of the arrays that ``score`` returns for each of ``parts`` parts."""
 
     @abc.abstractmethod
     def score(self, part: int, parts: int) -> np.ndarray:
-        """One of several parts of an evaluation of the model in ``values``, a flat array."""
+        """Evaluate one of several parts of the data on the model in ``values``; a flat array."""
 
     @abc.abstractmethod
     def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
-        """What the configuration names, from the scores of all parts: the same for any number."""
+        """The configured metrics, from the scores of all parts, however many there are."""
 
     def evaluate(self) -> Dict[str, float]:
-        """The metrics named in the task's configuration, for the model in ``values``."""
+        """The configured metrics of the model in ``values``."""
         return self.metrics([self.score(0, 1)])

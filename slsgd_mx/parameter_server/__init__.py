@@ -1,14 +1,15 @@
-"""The same training beyond one process, on MXNet's own parameter server (ps-lite, ``dist_async``).
+"""Training beyond one process, on MXNet's own parameter server (ps-lite, ``dist_async``).
 
-    protocol     what goes over the wire: keys, headers, a server's status, commands in JSON
-    aggregator   one server's shard of the model, and what pushes and commands do to it; no MXNet
-    node         joining and leaving the parameter server; who is gone; waiting, but not for ever
-    wire         what a worker sends and receives, waited for and counted
-    client       the parameter server seen by a worker: a ``slsgd_mx.server.Server``
-    shares       which slots of S_t each worker trains
-    roles        what a scheduler, a server, a worker does, started by anything
-    role         the same, started by the launcher
-    launcher     all roles on one machine: started, watched, restarted
+    protocol      arrays that workers and servers exchange: keys, headers, status, reports
+    commands      commands of the coordinator to the servers, in JSON
+    shard_server  one server: its shard of the model, and what pushes and commands do to it
+    node          joining and leaving the parameter server, waiting with a limit, lost nodes
+    buffers       arrays that a worker sends and receives
+    client        the parameter server as a worker sees it: a ``slsgd_mx.core.server.Server``
+    shares        which slots of S_t each worker trains
+    roles         what the scheduler, a server and a worker do, however they are started
+    launcher      start all roles on one machine, watch and restart them
 
-Worker 0 coordinates: it holds the run folder, and commits every epoch.
+Worker 0 is the coordinator: it owns the run folder and commits every epoch.  The other workers are
+followers.
 """

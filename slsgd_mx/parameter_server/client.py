@@ -1,8 +1,9 @@
-"""The parameter server seen by a worker: init, pull, push, update, as in one process.
+"""The parameter server as a worker sees it: init, pull, push, update, as in one process.
 
-In an epoch a worker pulls the model once, when it is first asked for it, and pushes one model for
-every slot it trains.  ``update`` says that it has pushed all; worker 0, the coordinator, then waits
-for the others, decides by what the servers say of the slots, and has them aggregate.
+In an epoch a worker pulls the model once, before its first slot, and pushes one model for every
+slot it trains.  ``update`` reports that it has pushed all of them.  Worker 0, the coordinator, then
+waits for the other workers, decides from the servers' status which slots to accept, and tells the
+servers to aggregate them.
 """
 
 from __future__ import annotations
@@ -10,61 +11,47 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.core.algorithm import pull
-from slsgd_mx.core.flat_model import all_finite
-from slsgd_mx.core.server import Server, Settings, Slots, Update, check_alpha, look_into
+from slsgd_mx.core.server import Parameters, Server, Settings, Update, check_alpha, share_memory
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError, RunError
-from slsgd_mx.parameter_server.node import Node, say
+from slsgd_mx.parameter_server.buffers import ModelBuffers, ScoreBuffers
+from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End, to_json
+from slsgd_mx.parameter_server.node import Node, poll, say
 from slsgd_mx.parameter_server.protocol import (
-    ENDED,
-    FINITE,
     HELLO,
     MODEL,
-    NOT_FINITE,
-    RUNNING,
     STATUS,
-    WAITING,
-    Begin,
-    Commit,
-    Configure,
-    End,
+    Phase,
     Report,
+    State,
     Status,
     check_rule,
-    stretches,
-    to_json,
+    finite_slots,
+    key_on,
+    shard_ranges,
+    status_size,
 )
-from slsgd_mx.parameter_server.wire import Boxes, Pieces, Wire, ask_until
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
-from slsgd_mx.system.stopwatch import Costs, Stopwatch
+from slsgd_mx.system.stopwatch import Costs
 
 
 class Overtaken(Exception):
-    """The others have gone on to another epoch, or have ended, without this worker."""
+    """The other workers have finished the epoch, or the run, without this one."""
 
 
-class DistributedServer(Server):
-    """A ``Server`` on other machines, as each of its workers sees it.
+class ParameterServerClient(Server):
+    """A ``Server`` whose model is held by other processes, each of which has a shard of it.
 
-    Parameters
-    ----------
-    node : Node
-        This worker.
-    settings : Settings
-    fingerprint : int
-        Of what is computed; workers that compute something else are refused.
-    share : callable
-        Slots this worker trains in epoch t.
-    score_sizes : list of int
-        Numbers in every worker's part of an evaluation.
-    deadline : float, optional
-        Seconds after which a device that has not answered is left out of an epoch.
+    ``node`` is this worker.  Workers with another ``fingerprint`` than worker 0's are rejected.
+    ``share(t)`` returns the slots that this worker trains in epoch t, ``score_sizes`` are the
+    lengths of all workers' parts of an evaluation, and a slot that has not been pushed
+    ``deadline`` seconds after the start of an epoch is left out.
     """
 
     def __init__(
@@ -76,70 +63,70 @@ class DistributedServer(Server):
         score_sizes: Sequence[int],
         deadline: Optional[float] = None,
     ) -> None:
-        check_rule(settings.rule, node.cluster.servers)
-        self.node, self.settings, self.fingerprint = node, settings, fingerprint
+        super().__init__(settings)
+        servers = node.cluster.servers
+        check_rule(settings.rule, servers)
+        self.node, self.fingerprint = node, fingerprint
         self.deadline, self._share = deadline, share
-        self.epoch = 0  # committed last
-        self._slots = Slots(settings)
-        self._watch = Stopwatch()
-        self._wire = Wire(node, settings.k)
-        self._status_keys, self._model_keys = self._wire.keys(STATUS), self._wire.keys(MODEL)
-        self._boxes = Boxes(self._wire, score_sizes)
-        self._began: Optional[float] = None  # the epoch under way, for its deadline
-        self._shown = self._started = False  # a first status; all there is
+        self.epoch = 0  # the last committed one
+        self._status_keys, self._model_keys = (
+            [key_on(server, servers, kind) for server in range(servers)] for kind in (STATUS, MODEL)
+        )
+        self._scores = ScoreBuffers(node, score_sizes)
+        self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
+        self._has_status = self._started = False  # whether the status keys, and all keys, exist
 
     @property
-    def coordinates(self) -> bool:
+    def is_coordinator(self) -> bool:
         return self.node.rank == 0
 
-    def init(self, key: str, value: mx.nd.NDArray, averaged: bool = True) -> None:
-        self._slots.add(key, value, averaged)
-
     def start(self, epoch: int) -> None:
-        """Give the servers their parts of the model; a follower takes the epoch from them."""
-        self._flat, self.epoch = self._slots.take_initial(), epoch
-        if self.coordinates:
-            self.node.command(to_json(self._setup()))
-        self._show_status(Status())
-        if not self.coordinates and self._look()[0].phase == ENDED:
+        """Give the servers their shards of the model; followers learn the epoch from them."""
+        self.epoch = epoch
+        if self.is_coordinator:
+            sizes = self.node.cluster.workers, self.node.cluster.servers, self.model.size
+            about = self.model.replaced, epoch, self.fingerprint, self.deadline
+            self.node.command(to_json(Configure(self.settings, *sizes, *about)))
+        self._init_status(Phase.WAITING)
+        if not self.is_coordinator and self._read_status()[0].phase == Phase.ENDED:
             raise Overtaken
-        self._pieces.fill(self._flat, epoch, HELLO)
-        self._wire.init(self._model_keys, self._pieces.arrays)
-        self._boxes.init()
-        if self.coordinates:
+        self._buffers.write(self.model.vector, epoch, HELLO)
+        self.node.init(self._model_keys, self._buffers.arrays)
+        self._scores.init()
+        if self.is_coordinator:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
-            self._wire.push(self._status_keys, [hello] * len(self._status_keys))
-            self._wire.push(self._model_keys, self._pieces.arrays)
-        limit = self.node.patience if self.coordinates else None
-        statuses = self._wait_until(lambda seen: all(s.phase != WAITING for s in seen), limit)
+            self.node.push(self._status_keys, [hello] * len(self._status_keys))
+            self.node.push(self._model_keys, self._buffers.arrays)
+        limit = self.node.patience if self.is_coordinator else None
+        statuses = self._wait_until(lambda seen: all(s.phase != Phase.WAITING for s in seen), limit)
         self._check_started(statuses)
-        self.epoch, self._model_of, self._started = statuses[0].epoch, -1, True
+        self.epoch, self._model_epoch, self._started = statuses[0].epoch, -1, True
 
     def end(self) -> None:
-        """Tell the others, who may be waiting to begin, that there is nothing more to do."""
+        """Tell the followers, even those that have not started yet, that the run has ended."""
         if self._started:
             self.node.command(to_json(End()))
-        elif not self._shown:
-            self._show_status(Status(phase=ENDED))
-        # else a server did not start: the others notice when this worker is gone
+        elif not self._has_status:
+            self._init_status(Phase.ENDED)
+        # else a server did not start: the followers will notice that this worker is gone
 
     def await_end(self) -> None:
-        """Wait until the coordinator has nothing more to do."""
-        self._wait_until(lambda seen: seen[0].phase == ENDED)
+        """Wait until the coordinator ends the run."""
+        self._wait_until(lambda seen: seen[0].phase == Phase.ENDED)
 
-    def await_epoch(self) -> Optional[int]:
-        """The epoch that is under way; None once there are no more."""
-        status = self._look()[0]
+    def read_epoch(self) -> Optional[int]:
+        """The current epoch; None after the run has ended."""
+        status = self._read_status()[0]
         self.epoch = status.epoch
-        self._slots.clear()
-        return None if status.phase == ENDED else status.epoch + 1
+        self._forget_pushes()
+        return None if status.phase == Phase.ENDED else status.epoch + 1
 
     # ---- Algorithm 1
 
     def begin(self, t: int) -> Iterator[int]:
-        """The slots this worker trains, as long as the deadline has not passed."""
+        """The slots that this worker trains, until the deadline passes."""
         self._watch.reset()
-        if self.coordinates and self.deadline is not None:
+        if self.is_coordinator and self.deadline is not None:
             self._began = time.monotonic()
             self.node.command(to_json(Begin(t)))
         for slot in self._share(t):
@@ -147,114 +134,100 @@ class DistributedServer(Server):
                 return
             yield slot
 
-    def pull(self, key: str, out: mx.nd.NDArray) -> None:
-        self._slots.check_key(key)
-        self._watch.switch("transfer")
-        self._ensure_model()
-        self._parts[key].copyto(out)
-        self._watch.switch("training")
-
-    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
-        """Hand in a parameter; with the last one of a slot its model goes out."""
-        self._watch.switch("transfer")
-        self._slots.check_push(key, value.shape, slot)
-        value.copyto(self._outgoing_parts[key])
-        if self._slots.note(key, slot):
-            mx.nd.waitall()
-            self._pieces.fill(self._outgoing, self.epoch + 1, slot)
-            self._wire.push(self._model_keys, self._pieces.arrays)
-        self._watch.switch("training")
-
     def update(self, alpha: float) -> Update:
         check_alpha(alpha)
         self._watch.switch("")
-        update = self._commit(alpha) if self.coordinates else self._follow()
+        update = self._commit(alpha) if self.is_coordinator else self._await_commit()
         self.epoch += 1
-        self._slots.clear()
+        self._forget_pushes()
         self._began = None
         return update
 
-    def values(self) -> Dict[str, np.ndarray]:
-        self._ensure_model()
-        layout = self._slots.layout
-        return {key: layout.view(self._flat, key).copy() for key in layout.places}
+    def _refresh(self) -> None:
+        """Pull the model after ``epoch``, once."""
+        if self._model_epoch == self.epoch:
+            return
+        mx.nd.waitall()  # for asynchronous copies out of the old model
+        self.node.pull(self._model_keys, self._buffers.arrays)
+        if not self._buffers.read(self.model.vector, self.epoch):
+            raise Overtaken
+        self._model_epoch = self.epoch
 
-    def is_finite(self) -> bool:
-        self._ensure_model()
-        return all_finite(self._flat)
+    def _destination(self, slot: int) -> Parameters:
+        return self._outgoing[1]
 
-    # ---- an evaluation
+    def _send(self, slot: int) -> None:
+        """Push a slot's complete model to the servers."""
+        mx.nd.waitall()
+        self._buffers.write(self._outgoing[0], self.epoch + 1, slot)
+        self.node.push(self._model_keys, self._buffers.arrays)
+
+    # ---- evaluation
 
     def evaluate(self, task: Task) -> Dict[str, float]:
-        """Every worker scores its part; who is too late is not waited for."""
+        """Every worker scores its part; the coordinator itself scores parts that are late."""
         workers = self.node.cluster.workers
         scores = [task.score(0, workers)]
         for rank in range(1, workers):
-            score = None
-            if rank in self._boxes:
-                score = self._boxes.fetch(rank, self.epoch, self.deadline)
+            score = self._scores.receive(rank, self.epoch, self.deadline)
             scores.append(task.score(rank, workers) if score is None else score)
         return task.metrics(scores)
 
     def help_evaluate(self, task: Task) -> None:
         """A follower's part in the evaluation of the model after ``epoch``."""
         rank = self.node.rank
-        if rank in self._boxes:
+        if rank in self._scores:
             pull(task, self)
-            score = task.score(rank, self.node.cluster.workers)
-            self._boxes.hand_in(rank, self.epoch, score)
+            self._scores.send(rank, self.epoch, task.score(rank, self.node.cluster.workers))
 
-    # ---- an epoch's end
+    # ---- the end of an epoch
 
     def _commit(self, alpha: float) -> Update:
-        """Wait for everybody, then have what came aggregated."""
-        others = self.node.cluster.workers - 1
-        statuses = self._wait_until(lambda seen: seen[0].done >= others, self._time_left())
-        if statuses[0].done < others:
-            say(f"epoch {self.epoch + 1}: not everybody has answered by the deadline")
-        states = np.array([status.states for status in statuses])  # (servers, k)
-        came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
-        finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
-        update = self.settings.judge(finite)
+        """Wait for the followers or the deadline, then tell the servers to aggregate."""
+        followers = self.node.cluster.workers - 1
+        statuses = self._wait_until(lambda seen: seen[0].done >= followers, self._time_left())
+        if statuses[0].done < followers:
+            say(f"epoch {self.epoch + 1}: not all workers were done by the deadline")
+        update = self.settings.judge(finite_slots(statuses))
         commit = Commit(self.epoch + 1, alpha, update.accepted, update.refused, update.applied)
         self.node.command(to_json(commit))
-        after = self._look()
+        after = self._read_status()
         if any(status.epoch != self.epoch + 1 for status in after):
             raise RunError("a server did not commit the epoch: its log says why")
-        seconds, sent = self._watch.take(), self._wire.take_sent()
-        return dataclasses.replace(
-            update,
-            costs=Costs(
-                seconds.get("training", 0.0) + statuses[0].training,
-                seconds.get("transfer", 0.0) + statuses[0].transfer,
-                max(status.aggregation for status in after),
-                sent + int(statuses[0].sent),
-            ),
+        own, others = self._take_costs(), statuses[0]
+        costs = Costs(
+            own.training + others.training,
+            own.transfer + others.transfer,
+            max(status.aggregation for status in after),
+            own.sent + int(others.sent),
         )
+        return dataclasses.replace(update, costs=costs)
 
-    def _follow(self) -> Update:
-        """Say that everything is pushed, and wait for the commit."""
-        seconds, sent = self._watch.take(), self._wire.take_sent()
-        costs = (seconds.get("training", 0.0), seconds.get("transfer", 0.0), float(sent))
-        report = Report(self.node.rank, self.epoch + 1, *costs)
-        self._wire.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))])
-        epoch = self.epoch + 1
-        statuses = self._wait_until(
-            lambda seen: seen[0].phase == ENDED or all(s.epoch >= epoch for s in seen)
-        )
-        if statuses[0].phase == ENDED or statuses[0].epoch != epoch:
+    def _await_commit(self) -> Update:
+        """Report that all slots are pushed, and wait for the commit."""
+        epoch, costs = self.epoch + 1, self._take_costs()
+        report = Report(self.node.rank, epoch, costs.training, costs.transfer, costs.sent)
+        self.node.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))])
+        status = self._wait_until(
+            lambda seen: seen[0].phase == Phase.ENDED or all(s.epoch >= epoch for s in seen)
+        )[0]
+        if status.phase == Phase.ENDED or status.epoch != epoch:
             raise Overtaken
-        outcomes = {int(s): o == FINITE for s, o in enumerate(statuses[0].outcomes) if o}
-        accepted = tuple(slot for slot, fine in outcomes.items() if fine)
-        refused = tuple(slot for slot, fine in outcomes.items() if not fine)
-        missing = tuple(slot for slot in range(self.settings.k) if slot not in outcomes)
-        return Update(accepted, refused, missing, bool(statuses[0].applied))
+        accepted, refused, missing = (
+            tuple(np.flatnonzero(status.outcomes == state).tolist())
+            for state in (State.FINITE, State.NOT_FINITE, State.NONE)
+        )
+        return Update(accepted, refused, missing, bool(status.applied))
+
+    def _take_costs(self) -> Costs:
+        """What this worker's part of the epoch cost."""
+        return Costs(**self._watch.take(), sent=self.node.take_sent())
 
     def _is_too_late(self) -> bool:
-        """Whether the deadline has passed; a follower hears from the servers that it has."""
-        if self.deadline is not None and not self.coordinates:
-            status = self._look()[0]
-            if status.phase == ENDED or status.epoch != self.epoch:
+        """Whether the deadline has passed; followers see that the servers have gone on."""
+        if self.deadline is not None and not self.is_coordinator:
+            status = self._read_status()[0]
+            if status.phase == Phase.ENDED or status.epoch != self.epoch:
                 raise Overtaken
         return self._time_left() == 0.0
 
@@ -263,80 +236,52 @@ class DistributedServer(Server):
             return None
         return max(0.0, self._began + self.deadline - time.monotonic())
 
-    # ---- messages
+    # ---- the servers' status
 
-    def _setup(self) -> Configure:
-        layout, cluster = self._slots.layout, self.node.cluster
-        return Configure(
-            self.settings,
-            cluster.workers,
-            cluster.servers,
-            layout.size,
-            layout.plain,
-            self.epoch,
-            self.fingerprint,
-            self.deadline,
-        )
-
-    def _show_status(self, status: Status) -> None:
-        """The first status there is."""
-        self._shown = True
-        status.states, status.outcomes = np.zeros(self.settings.k), np.zeros(self.settings.k)
-        array = as_ndarray(status.to_array())
-        self._wire.init(self._status_keys, [array] * len(self._status_keys))
+    def _init_status(self, phase: Phase) -> None:
+        """Create the status keys; waits for all workers."""
+        self._has_status = True
+        k = self.settings.k
+        array = as_ndarray(Status(phase, states=np.zeros(k), outcomes=np.zeros(k)).to_array())
+        self.node.init(self._status_keys, [array] * len(self._status_keys))
 
     def _check_started(self, statuses: List[Status]) -> None:
-        if any(status.phase != RUNNING for status in statuses):
-            if self.coordinates:
-                raise RunError("a server did not take its part of the model: its log says why")
+        if any(status.phase != Phase.RUNNING for status in statuses):
+            if self.is_coordinator:
+                raise RunError("a server did not accept its shard of the model: its log says why")
             raise Overtaken
         if statuses[0].fingerprint != self.fingerprint:
             raise ConfigError(
-                "this worker is not about to compute what worker 0 does: configuration, data, "
-                "threads and versions of all workers have to be equal (the logs name them)"
+                "this worker would not compute the same as worker 0: configuration, data, threads "
+                "and versions must be equal on all workers (each worker logs its own)"
             )
 
-    def _ensure_model(self) -> None:
-        """Pull the model after ``epoch``, once."""
-        if self._model_of == self.epoch:
-            return
-        mx.nd.waitall()  # the last copy out of the flat model
-        self._wire.pull(self._model_keys, self._pieces.arrays)
-        if not self._pieces.take_out(self._flat, self.epoch):
-            raise Overtaken
-        self._model_of = self.epoch
-
-    def _look(self) -> List[Status]:
-        """How far every server is."""
-        return self._wire.look(self._status_keys)
+    def _read_status(self) -> List[Status]:
+        arrays = [mx.nd.zeros(status_size(self.settings.k)) for _ in self._status_keys]
+        self.node.pull(self._status_keys, arrays)
+        return [Status.from_array(array.asnumpy()) for array in arrays]
 
     def _wait_until(
         self, condition: Callable[[List[Status]], bool], limit: Optional[float] = None
     ) -> List[Status]:
-        """Look until a condition holds, or for so long; return what was seen last."""
+        """Wait until a condition holds, at most ``limit`` seconds; return the last statuses."""
         seen: List[Status] = []
 
         def holds() -> bool:
-            seen[:] = self._look()
+            seen[:] = self._read_status()
             return condition(seen)
 
-        ask_until(holds, limit)
+        poll(holds, limit)
         return seen
 
     # ---- memory
 
     @functools.cached_property
-    def _pieces(self) -> Pieces:
-        return Pieces(stretches(self._slots.layout.size, self.node.cluster.servers))
+    def _buffers(self) -> ModelBuffers:
+        return ModelBuffers(shard_ranges(self.model.size, self.node.cluster.servers))
 
     @functools.cached_property
-    def _outgoing(self) -> np.ndarray:
-        return np.zeros(self._slots.layout.size, np.float32)
-
-    @functools.cached_property
-    def _outgoing_parts(self) -> Dict[str, mx.nd.NDArray]:
-        return look_into(self._outgoing, self._slots.layout)
-
-    @functools.cached_property
-    def _parts(self) -> Dict[str, mx.nd.NDArray]:
-        return look_into(self._flat, self._slots.layout)
+    def _outgoing(self) -> Tuple[np.ndarray, Parameters]:
+        """The model to be pushed next: a flat vector, and the parameters in its memory."""
+        vector = np.zeros(self.model.size, np.float32)
+        return vector, share_memory(self.model, vector)

@@ -1,47 +1,44 @@
-"""All roles on one machine: started, watched, ended together and started again.
+"""Start all roles on one machine, watch them, and restart them if one is lost.
 
-Whatever happens to one of them, all are ended and started anew from the last checkpoint: the
-numbers of an epoch depend on the model before it and on nothing else, so nobody can tell from the
-results.  A role that dies is seen at once; one that is stopped or cut off within the patience, for
-then its heartbeats are missed and others leave.
+If any role is lost, all are ended and restarted from the last checkpoint.  The numbers of an epoch
+depend only on the model before it, so a restart does not change the results.  A role that dies is
+noticed at once; one that is suspended or cut off is noticed within the patience, because its
+heartbeats are missing and the others exit.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
 
 from slsgd_mx import errors
 from slsgd_mx.config import RunConfig
-from slsgd_mx.errors import DivergedError, LostError, RunError
-from slsgd_mx.parameter_server.node import Cluster, check_patience
-from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.errors import DivergedError, LostError, SlsgdError
+from slsgd_mx.parameter_server.node import Cluster, check_patience, say
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors, warn
-from slsgd_mx.system.processes import Message, Reader, environment, how_it_ended, is_stopped, tail
+from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
 from slsgd_mx.system.threads import thread_count
 from slsgd_mx.validation import require_whole
 
-SAVING = 20.0  # seconds the coordinator gets to save, and the others to leave
+SAVING = 20.0  # seconds that worker 0 has to save, and the others to exit
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run on a parameter server; none of it changes a number."""
+    """How to run on a parameter server; no option changes the results."""
 
     workers: int = 2
     servers: int = 1
     patience: float = 30.0  # seconds
-    restarts: int = 3  # in a row, without an epoch more than ever before
+    restarts: int = 3  # in a row, without completing a further epoch
 
     def __post_init__(self) -> None:
         require_whole(self, workers=1, servers=1, restarts=0)
@@ -56,53 +53,55 @@ def launch(
     prefix: Optional[Union[str, Path]] = None,
     options: Optional[Options] = None,
 ):
-    """Run Algorithm 1 to the end in several processes; as ``slsgd_mx.train``, to the bit.
+    """Run Algorithm 1 to the end in several processes; bit for bit as ``slsgd_mx.train`` does.
 
     Raises
     ------
     LostError
-        If processes got lost again and again.
+        If processes were lost more often than ``options.restarts`` allows.
     """
     from slsgd_mx.parameter_server.protocol import check_rule
+    from slsgd_mx.runs.status import is_finished
     from slsgd_mx.runs.trainer import RunResult
 
     options = options or Options()
     check_rule(config.rule, options.servers)
-    store = RunStore(Path(out), config)
+    store = RunFolder(Path(out), config)
+    data_dir, prefix = (p if p is None else Path(p) for p in (data_dir, prefix))
     job = {
         "config": config.to_json(),
         "folder": str(out),
-        "data_dir": None if data_dir is None else str(data_dir),
-        "prefix": None if prefix is None else str(prefix),
+        "data_dir": data_dir and str(data_dir),
+        "prefix": prefix and str(prefix),
     }
     progress = _Progress(config, listener)
     failures, furthest = 0, -1
     while True:
-        if store.finished():
-            resumed = config.epochs if progress.start is None else progress.start
-            return RunResult(store.folder, store.rows(), resumed_from=resumed)
+        if is_finished(store, data_dir):
+            start = config.epochs if progress.start is None else progress.start
+            return RunResult(store.path, store.rows(), resumed_from=start)
         store.check_free()
-        with _Roles(store.folder, job, options) as roles:
+        with _Roles(store.path, job, options) as roles:
             try:
                 roles.watch(progress)
                 continue
             except LostError as error:
                 why = str(error)
-        if store.finished():  # it was on its way out
+        if store.finished():  # the process was lost after its work was done
             continue
         failures = 1 if progress.epoch > furthest else failures + 1
         furthest = max(furthest, progress.epoch)
         if failures > options.restarts:
             raise LostError(
                 f"{why}. That was after {options.restarts} restart(s) without getting further "
-                f"than epoch {max(0, furthest)}; the logs are in {store.folder / 'logs'}. What was "
-                "saved is kept, and the same command goes on from there"
+                f"than epoch {max(0, furthest)}; the logs are in {store.path / 'logs'}. The last "
+                "checkpoint is kept, and the same command resumes from it"
             )
-        warn(f"{why}: all start again from the last checkpoint")
+        warn(f"{why}: restarting all processes from the last checkpoint")
 
 
 class _Progress:
-    """Tells the listener of every epoch once, in order, whatever is computed again."""
+    """Notify the listener of every epoch once, in order, even if a restart repeats some."""
 
     def __init__(self, config: RunConfig, listener: Optional[Callable]) -> None:
         self.config, self.listener = config, listener or (lambda progress: None)
@@ -123,119 +122,133 @@ class _Progress:
 class _Roles:
     """The processes of one attempt; none of them outlives the ``with`` block."""
 
-    def __init__(self, folder: Path, job: Dict[str, Any], options: Options) -> None:
+    def __init__(self, folder: Path, job: Message, options: Options) -> None:
         self.logs, self.job, self.options = folder / "logs", job, options
-        self.processes: Dict[str, subprocess.Popen] = {}
-        self.readers: List[Reader] = []
-        self.coordinator: Optional[subprocess.Popen] = None
-        self._files = contextlib.ExitStack()
-        self._left: Dict[str, float] = {}  # since when a process is no more
+        self.children: Dict[str, Child] = {}
+        self.coordinator = ""  # the name of worker 0, once it has reported
+        self._ended: Dict[str, float] = {}  # when a process was first seen to have ended
 
     def __enter__(self) -> _Roles:
         options = self.options
         self.port = find_port()
         cluster = Cluster(options.workers, options.servers, "127.0.0.1", self.port)
-        names = ["scheduler"]
-        names += [f"server-{number}" for number in range(options.servers)]
+        names = ["scheduler", *(f"server-{number}" for number in range(options.servers))]
         names += [f"worker-{number}" for number in range(options.workers)]
         try:
             with disk_errors(self.logs):
                 self.logs.mkdir(parents=True, exist_ok=True)
                 for name in names:
-                    self._start(name, name.split("-")[0], cluster)
+                    self._start(name, cluster)
         except BaseException:
             self.__exit__()
             raise
         return self
 
+    def _start(self, name: str, cluster: Cluster) -> None:
+        role = name.split("-")[0]
+        with open(self.logs / f"{name}.log", "ab") as log:
+            threads = thread_count() if role == "worker" else 1
+            child = Child(threads, log, signal.SIGKILL, DMLC_NODE_HOST=cluster.host)
+        self.children[name] = child
+        own = {"role": role, "cluster": asdict(cluster), "patience": self.options.patience}
+        job = {"do": "slsgd_mx.parameter_server.launcher:play_role", **own, **self.job}
+        child.send(job, last=True)
+
     def __exit__(self, *exc: object) -> None:
-        """Let worker 0 save, then end everybody."""
-        for name, process in self.processes.items():
+        """Let worker 0 save, then end all processes."""
+        for name, child in self.children.items():
             if name.startswith("worker"):
                 with contextlib.suppress(OSError):
-                    process.terminate()
+                    child.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            if self.coordinator is not None and not is_stopped(self.coordinator.pid):
-                self.coordinator.wait(SAVING)
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-        with contextlib.suppress(OSError):  # a pipe whose other end is gone
-            self._files.close()
+            if self.coordinator and not is_stopped(self.children[self.coordinator].process.pid):
+                self.children[self.coordinator].process.wait(SAVING)
+        for child in self.children.values():
+            child.process.kill()
+            child.process.wait()
+            child.close()
 
     def watch(self, progress: _Progress) -> None:
-        """Return when the run has ended; raise its error, or a LostError if a process got lost."""
+        """Return when the run has ended; raise its error, or a LostError if a process was lost."""
         with selectors.DefaultSelector() as selector:
-            for reader in self.readers:
-                selector.register(reader.process.stdout, selectors.EVENT_READ, reader)
+            for name, child in self.children.items():
+                selector.register(child.pipe, selectors.EVENT_READ, name)
             while True:
                 for key, _ in selector.select(timeout=0.2):
-                    reader = key.data
-                    for message in reader.read():
-                        if self._hear(reader, message, progress):
-                            self._let_go()
-                            return
-                    if reader.ended:
+                    child = self.children[key.data]
+                    for message in child.read():
+                        if self._hear(key.data, message, progress):
+                            return self._await_exits()
+                    if child.ended:
                         selector.unregister(key.fileobj)
                 self._check_alive()
 
-    def _hear(self, reader: Reader, message: Message, progress: _Progress) -> bool:
-        """Whether the run is over with this message."""
+    def _hear(self, name: str, message: Message, progress: _Progress) -> bool:
+        """Whether the run has ended with this report.
+
+        The error of a worker ends the run.  An unexpected error, a lost role, and anything that
+        happens to a scheduler or a server make the process exit, and ``_check_alive`` restarts all.
+        """
         if message["event"] != "end":
-            self.coordinator = reader.process
+            self.coordinator = name
             progress.hear(message)
-            return False
-        if message["status"] == "failed":
-            raise getattr(errors, message["kind"], RunError)(message["why"])
-        if message["status"] == "diverged":
+        elif message["status"] == "diverged":
             raise DivergedError(message["why"])
-        return message["status"] == "done"
+        elif name.startswith("worker") and message.get("kind", "") not in ("", "LostError"):
+            raise getattr(errors, message["kind"])(message["why"])
+        return message.get("finished", False)
 
     def _check_alive(self) -> None:
-        for name, process in self.processes.items():
-            code = process.poll()
-            if code is None:
+        for name, child in self.children.items():
+            code = child.process.poll()
+            if code is None or not child.ended:  # alive, or its last report has not been read
                 continue
-            since = self._left.setdefault(name, time.monotonic())
+            since = self._ended.setdefault(name, time.monotonic())
             if code == 0 and time.monotonic() - since < SAVING:
-                continue  # at the end others leave a little before worker 0 says that it is done
+                continue  # at the end the others exit shortly before worker 0 reports its end
             end = "" if code == -signal.SIGKILL else tail(self.logs / f"{name}.log", 1)
             raise LostError(f"{name} {how_it_ended(code)}" + (f" ({end})" if end else ""))
 
-    def _let_go(self) -> None:
-        """The run is done: everybody leaves by himself."""
+    def _await_exits(self) -> None:
+        """The run has ended: wait for all processes to exit."""
         give_up = time.monotonic() + SAVING
-        for process in self.processes.values():
+        for child in self.children.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, give_up - time.monotonic()))
-
-    def _start(self, name: str, role: str, cluster: Cluster) -> None:
-        log = open(self.logs / f"{name}.log", "ab")  # noqa: SIM115  (closed with the others)
-        self._files.enter_context(log)
-        worker = role == "worker"
-        threads = thread_count() if worker else 1
-        patience = {"SLSGD_MX_PATIENCE": str(self.options.patience)}
-        loopback = {"DMLC_NODE_HOST": cluster.host}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "slsgd_mx.parameter_server.role", role, str(os.getpid())],
-            stdin=subprocess.PIPE if worker else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if worker else log,
-            stderr=log,
-            env=environment(threads, **cluster.variables(role), **patience, **loopback),
-            start_new_session=True,  # out of reach of Ctrl-C
-        )
-        self.processes[name] = process
-        if worker:
-            self.readers.append(Reader(process))
-            for pipe in (process.stdin, process.stdout):
-                self._files.enter_context(pipe)
-            with contextlib.suppress(BrokenPipeError):  # it is gone: that will be noticed
-                process.stdin.write((json.dumps(self.job) + "\n").encode())
-                process.stdin.flush()
+                child.process.wait(max(0.0, give_up - time.monotonic()))
 
 
 def find_port() -> int:
-    """A port that nobody listens on; if somebody takes it before we do, another is tried."""
+    """A port on which nothing listens; if it is taken in the meantime, a restart tries another."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+# ---- in the child processes ----------------------------------------------------------------
+
+
+def play_role(job: Message, report: Report) -> Message:
+    """Be a scheduler, a server or a worker until the run ends; the job of a child process."""
+    from slsgd_mx.parameter_server import roles
+
+    cluster, patience = Cluster(**job["cluster"]), job["patience"]
+
+    def listen(progress: Any) -> None:
+        event = "epoch" if progress.seconds else "start"
+        numbers = {name: getattr(progress, name) for name in ("seconds", "units", "metrics")}
+        report(event=event, epoch=progress.epoch, **numbers)
+
+    try:
+        if job["role"] == "worker":
+            config, out = RunConfig.from_json(job["config"]), Path(job["folder"])
+            data_dir, prefix = (job[name] and Path(job[name]) for name in ("data_dir", "prefix"))
+            result = roles.run_worker(config, out, data_dir, cluster, patience, listen, prefix)
+            return {"finished": result is not None}  # worker 0's end is that of the run
+        (roles.run_server if job["role"] == "server" else roles.run_scheduler)(cluster, patience)
+        return {}
+    except SlsgdError as error:
+        say(str(error))  # the launcher quotes the last line of the log
+        raise
+    except KeyboardInterrupt:
+        say("told to stop")
+        raise

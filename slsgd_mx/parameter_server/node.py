@@ -1,9 +1,10 @@
-"""One node of MXNet's parameter server: joining it, leaving it, and not waiting for the dead.
+"""One node of MXNet's parameter server: joining, exchanging arrays, detecting lost nodes, leaving.
 
-MXNet waits for ever for a node that is gone.  Two things end that: ps-lite's heartbeats tell the
-scheduler of lost nodes, and the nodes of a lost scheduler; and every wait of ours has a limit, a
-generous one, for a server that aggregates a large model answers nobody meanwhile.  Whoever notices
-leaves with exit code 75 (LostError), and so, one after the other, do all.
+By itself MXNet waits forever for a node that is gone.  Two things prevent that.  ps-lite's
+heartbeats tell the scheduler about lost nodes, and the other nodes about a lost scheduler.  And
+every wait in this module has a limit; it is generous, because a server answers nobody while it
+aggregates a large model.  A node that notices a loss exits with code 75 (LostError), so that one
+after the other all nodes exit.
 """
 
 from __future__ import annotations
@@ -12,26 +13,29 @@ import contextlib
 import ctypes
 import math
 import os
+import re
 import signal
 import sys
 import threading
 import time
 import traceback
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from slsgd_mx.errors import ConfigError, LostError, SlsgdError
 from slsgd_mx.validation import require
 
-JOINING = 60.0  # seconds that everybody has at least to be there; else four times the patience
-ANSWERING = 20  # times the patience, for an answer of somebody whose heart beats
+JOINING = 60.0  # seconds that nodes have to join, or four times the patience if that is longer
+ANSWERING = 20  # times the patience: the limit for an answer from a node that is alive
+SHORTEST, LONGEST = 0.0005, 0.02  # seconds between two polls
 ROLES = ("scheduler", "server", "worker")
 SCHEDULER, EVERYBODY = 1, 7  # ps-lite's groups of nodes
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the scheduler is, and how many others there are."""
+    """The address of the scheduler, and the numbers of workers and servers."""
 
     workers: int
     servers: int
@@ -50,10 +54,8 @@ class Cluster:
         def whole(name: str, most: int = 10**6) -> int:
             text = variables.get(name)
             if text is None:
-                raise ConfigError(f"{name} is not set: see docs/cluster.md for all that is needed")
-            if not (
-                text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most
-            ):
+                raise ConfigError(f"{name} is not set: docs/cluster.md lists the variables needed")
+            if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
                 raise ConfigError(f"{name}={text!r} must be a whole number from 1 to {most}")
             return int(text)
 
@@ -64,7 +66,7 @@ class Cluster:
         return cls(workers, servers, host, whole("DMLC_PS_ROOT_PORT", 65535))
 
     def variables(self, role: str) -> Dict[str, str]:
-        """The environment of one of its nodes."""
+        """The environment variables of one of its nodes."""
         return {
             "DMLC_ROLE": role,
             "DMLC_NUM_WORKER": str(self.workers),
@@ -75,22 +77,32 @@ class Cluster:
 
 
 def check_patience(patience: float) -> None:
-    require(
-        2 <= patience < math.inf,
-        "patience",
-        f"{patience:g}",
-        "a finite number of seconds, patience >= 2",
-    )
+    legal = "a finite number of seconds, patience >= 2"
+    require(2 <= patience < math.inf, "patience", f"{patience:g}", legal)
 
 
 def say(text: str) -> None:
-    """A line for the log, with the time."""
-    with contextlib.suppress(OSError):  # nowhere to write to: what matters is told otherwise
+    """Write a line with the time to the log."""
+    with contextlib.suppress(OSError):  # the log is closed; errors are reported by exit code
         print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def _or_die(callback: Callable) -> Callable:
-    """An error in what MXNet calls would be ignored: rather end, and be restarted."""
+def poll(
+    condition: Callable[[], object], limit: Optional[float] = None, longest: float = LONGEST
+) -> bool:
+    """Wait until a condition holds, checking less and less often; False after ``limit`` seconds."""
+    pause, began = SHORTEST, time.monotonic()
+    while not condition():
+        spent = time.monotonic() - began
+        if limit is not None and spent >= limit:
+            return False
+        time.sleep(pause if limit is None else min(pause, limit - spent))
+        pause = min(longest, 1.3 * pause)
+    return True
+
+
+def _exit_on_error(callback: Callable) -> Callable:
+    """End the process if a callback fails: MXNet would ignore the exception."""
 
     def call(*arguments: object) -> None:
         try:
@@ -103,124 +115,133 @@ def _or_die(callback: Callable) -> Callable:
 
 
 class Node:
-    """This process as a node; on leaving the ``with`` block it takes its leave of the others.
+    """This process as a node of a cluster, which it joins and leaves with a ``with`` block.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    role : one of ROLES
-    patience : float
-        Seconds without an answer or a heartbeat after which another node counts as lost.
+    Another node counts as lost after ``patience`` seconds without an answer or a heartbeat.
     """
 
     def __init__(self, cluster: Cluster, role: str, patience: float) -> None:
         check_patience(patience)
         self.cluster, self.role, self.patience = cluster, role, patience
         self.joining = max(JOINING, 4 * patience)
-        self.lost = ""  # whom, once somebody is
+        self.lost = ""  # which node, once one is lost
+        self._sent = 0  # bytes
         self._left, self._lock = False, threading.Lock()
 
     def __enter__(self) -> Node:
-        from slsgd_mx.system.mxnet import mx  # before DMLC_ROLE is set: see there
+        from slsgd_mx.system.mxnet import mx  # before DMLC_ROLE is set: see that module
 
         if not mx.runtime.Features().is_enabled("DIST_KVSTORE"):
             raise ConfigError(
-                "this build of MXNet has no parameter server (DIST_KVSTORE): the engine needs the "
-                "Linux wheels of MXNet 1.9.1"
+                "this build of MXNet has no parameter server (DIST_KVSTORE): use the Linux wheels "
+                "of MXNet 1.9.1"
             )
-        os.environ.update(self.cluster.variables(self.role))
+        cluster = self.cluster
+        os.environ.update(cluster.variables(self.role))
         os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
-        os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # we cut the model ourselves
-        say(f"{self.role}: waiting for {self._others()}")
+        os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # never divide a shard
+        others = f"{cluster.workers} worker(s) and {cluster.servers} server(s)"
+        say(f"{self.role}: waiting for {others}, scheduler at {cluster.host}:{cluster.port}")
         self.kv = self.call("join", lambda: mx.kv.create("dist_async"), self.joining)
         self._check_call, self._lib = mx.base.check_call, mx.base._LIB
+        self._wait_for_all = mx.nd.waitall
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __exit__(self, kind: Optional[type], *exc: object) -> None:
-        """Take leave of the others; who is told to stop, or has lost them, just goes."""
+        """Leave the cluster; after an interrupt or a loss, without waiting for the others."""
         with self._lock:
             self._left = True
             handle, self.kv.handle = self.kv.handle, type(self.kv.handle)()
-        politely = kind is None or issubclass(kind, SlsgdError) and kind is not LostError
-        if self.role == "worker" and politely:
+        waits = kind is None or issubclass(kind, SlsgdError) and kind is not LostError
+        if self.role == "worker" and waits:
             limit = self.patience if kind is None else min(5.0, self.patience)
             try:
                 self.call("leave", lambda: self._check_call(self._lib.MXKVStoreFree(handle)), limit)
             except LostError:
-                say("left without the others, who still had something to do")
+                say("left while other nodes were still busy")
 
     @property
     def rank(self) -> int:
         return self.kv.rank
 
     def call(self, what: str, action: Callable[[], Any], patience: Optional[float] = -1) -> Any:
-        """Do what may never return, in a thread that can be given up; None waits for ever.
+        """Run an action that may never return in a thread that can be abandoned.
 
-        The main thread stays open to signals meanwhile.
+        It has ``ANSWERING`` times the node's patience, or as many seconds as given (None: no
+        limit).  Meanwhile the main thread handles signals.
         """
         limit = ANSWERING * self.patience if patience == -1 else patience
-        done, result = threading.Event(), []  # type: ignore[var-annotated]
+        result: Future = Future()
 
         def work() -> None:
             try:
-                result.append((action(), None))
+                result.set_result(action())
             except BaseException as error:
-                result.append((None, error))
-            done.set()
+                result.set_exception(error)
 
         threading.Thread(target=work, daemon=True).start()
-        if not done.wait(limit):
-            raise LostError(
-                f"no answer to {what} within {limit:g} seconds (it is {ANSWERING} times --patience)"
-            )
-        value, error = result[0]
-        if error is not None:
-            raise error
-        return value
+        if not wait([result], limit).done:
+            raise LostError(f"no answer to {what} within {limit:g} seconds (see --patience)")
+        return result.result()
 
     def command(self, body: str) -> None:
-        """Have every server carry out a command."""
+        """Send a command to every server and wait until all have carried it out."""
         self.call("a command", lambda: self.kv._send_command_to_servers(0, body))
 
-    def serve(self, control: Callable[[bytes], None], update: Callable) -> None:
-        """Be a server, or the scheduler, until the workers are done.
+    def init(self, keys: List[int], arrays: Sequence[Any]) -> None:
+        """Create keys with worker 0's NDArrays as their values; waits for all workers."""
+        if keys:
+            self.call("init", lambda: self.kv.init(keys, list(arrays)), None)
 
-        ``update(key, pushed, stored)`` gets NDArrays, ``control(body)`` the text of a command.
+    def push(self, keys: List[int], arrays: Sequence[Any]) -> None:
+        """Push NDArrays, and wait until the servers have them and their memory can be reused."""
+        self.kv.push(keys, list(arrays))
+        self._wait("a push", arrays)
+
+    def pull(self, keys: List[int], arrays: Sequence[Any]) -> None:
+        """Pull into NDArrays, and wait until the values have arrived."""
+        self.kv.pull(keys, list(arrays))
+        self._wait("a pull", arrays)
+
+    def _wait(self, what: str, arrays: Sequence[Any]) -> None:
+        self.call(what, self._wait_for_all)
+        self._sent += sum(4 * array.size for array in arrays)
+
+    def take_sent(self) -> int:
+        """Bytes pushed and pulled since the last call."""
+        sent, self._sent = self._sent, 0
+        return sent
+
+    def serve(self, control: Callable[[bytes], None], update: Callable) -> None:
+        """Act as a server or the scheduler until the workers are done.
+
+        MXNet calls ``update(key, pushed, stored)`` with NDArrays for every push, and
+        ``control(body)`` for every command.
         """
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
         ready: List[bool] = []
 
         def on_command(head: int, body: bytes, _: object) -> None:
-            if not ready:  # MXNet takes it no earlier, and it has to be there for the first push
-                self.kv._set_updater(_or_die(update))
+            if not ready:  # as early as MXNet allows, and before the first push
+                self.kv._set_updater(_exit_on_error(update))
                 ready.append(True)
             control(body or b"")
 
-        for number in (signal.SIGINT, signal.SIGTERM):  # the main thread is MXNet's from now on
+        for number in (signal.SIGINT, signal.SIGTERM):  # MXNet blocks the main thread from now on
             signal.signal(number, signal.SIG_DFL)
-        callback = prototype(_or_die(on_command))
+        callback = prototype(_exit_on_error(on_command))
         if self._lib.MXKVStoreRunServer(self.kv.handle, callback, None):
             why = self._lib.MXGetLastError().decode(errors="replace").strip().splitlines()
             place = f"{self.cluster.host}:{self.cluster.port}"
-            raise ConfigError(f"MXNet cannot be the {self.role} at {place}: {why[0]}")
+            raise ConfigError(f"MXNet cannot start the {self.role} at {place}: {why[0]}")
         self._left = True
 
-    def _others(self) -> str:
-        return (
-            f"{self.cluster.workers} worker(s) and {self.cluster.servers} server(s), scheduler at "
-            f"{self.cluster.host}:{self.cluster.port}"
-        )
-
     def _watch(self) -> None:
-        """Look for lost nodes: the scheduler sees everybody, the others see the scheduler."""
+        """Look for lost nodes: the scheduler watches all others, and they watch the scheduler."""
         group, number = EVERYBODY if self.role == "scheduler" else SCHEDULER, ctypes.c_int()
-        limit, alarms, give_up, joined = (
-            int(self.patience),
-            0,
-            time.monotonic() + self.joining,
-            False,
-        )
+        limit, give_up = int(self.patience), time.monotonic() + self.joining
+        alarms, joined = 0, False
         while not self._left:
             time.sleep(0.25)
             with self._lock:
@@ -230,19 +251,14 @@ class Node:
                 joined = joined or self._lib.MXKVStoreGetRank(handle, ctypes.byref(number)) == 0
                 self._lib.MXKVStoreGetNumDeadNode(handle, group, ctypes.byref(number), limit)
             if not joined and time.monotonic() > give_up:
-                say(f"not everybody was there within {self.joining:g} seconds")
+                say(f"not all nodes joined within {self.joining:g} seconds")
                 os._exit(LostError.exit_code)
             alarms = alarms + 1 if number.value else 0
-            if alarms == 3:  # ps-lite gives a false one while it starts
+            if alarms == 3:  # ps-lite may give false alarms while it starts
                 who = "the scheduler" if self.role != "scheduler" else f"{number.value} node(s)"
-                self.lost = f"no heartbeat of {who} for {limit} seconds"
+                self.lost = f"no heartbeat from {who} for {limit} seconds"
                 say(self.lost)
-                self._give_up()
-                return
-
-    def _give_up(self) -> None:
-        """A worker may have something to save; the others' main thread is MXNet's."""
-        if self.role == "worker":
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(max(10.0, self.patience))
-        os._exit(LostError.exit_code)
+                if self.role == "worker":  # it can save; MXNet blocks other roles' main threads
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    time.sleep(max(10.0, self.patience))
+                os._exit(LostError.exit_code)

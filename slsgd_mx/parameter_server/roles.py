@@ -1,46 +1,49 @@
-"""What each node does, whoever started it."""
+"""What the scheduler, a server and a worker do, however they are started."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
-
-import numpy as np
+from typing import Any, Optional
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.core.algorithm import init_server, run_epoch
+from slsgd_mx.core.server import Settings
+from slsgd_mx.core.task import Task
 from slsgd_mx.errors import LostError, SlsgdError
-from slsgd_mx.parameter_server.node import Cluster, Node, check_patience, say
+from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
+from slsgd_mx.parameter_server.node import Cluster, Node, say
+from slsgd_mx.parameter_server.protocol import check_rule, shard_ranges
+from slsgd_mx.parameter_server.shard_server import ShardServer
+from slsgd_mx.parameter_server.shares import share_slots
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
+from slsgd_mx.runs.trainer import Listener, RunResult, run
 from slsgd_mx.system import signals
+from slsgd_mx.system.arrays import as_numpy
+from slsgd_mx.tasks.build import build_task
 
-TOLD = ("threads", "mxnet", "numpy", "slsgd_mx", "data_sha256")  # what has to be equal everywhere
+EQUAL = ("threads", "mxnet", "numpy", "slsgd_mx", "data_sha256")  # on all workers
 
 
 def run_scheduler(cluster: Cluster, patience: float) -> None:
-    """Bring the nodes together, and watch that they stay."""
+    """Connect the nodes, and watch for lost ones."""
     with Node(cluster, "scheduler", patience) as node:
         node.serve(lambda body: None, lambda key, pushed, stored: None)
 
 
 def run_server(cluster: Cluster, patience: float) -> None:
-    """Hold a part of the model until the workers are done."""
-    from slsgd_mx.parameter_server.aggregator import Aggregator
-    from slsgd_mx.system.arrays import as_numpy
-
-    aggregator = Aggregator(say)
+    """Hold a shard of the model until the workers are done."""
+    server = ShardServer(say)
 
     def update(key: int, pushed: Any, stored: Any) -> None:
-        aggregator.push(int(key), as_numpy(pushed), _writeable(as_numpy(stored)))
+        memory = as_numpy(stored)
+        memory.flags.writeable = True
+        server.push(int(key), as_numpy(pushed), memory)
 
     with Node(cluster, "server", patience) as node:
-        node.serve(aggregator.command, update)
-
-
-def _writeable(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = True
-    return array
+        node.serve(server.command, update)
 
 
 def run_worker(
@@ -49,22 +52,16 @@ def run_worker(
     data_dir: Optional[Path],
     cluster: Cluster,
     patience: float,
-    listener: Optional[Callable] = None,
+    listener: Optional[Listener] = None,
     prefix: Optional[Path] = None,
-):
-    """Train this worker's share; return the run's result if this is worker 0, else None."""
-    from slsgd_mx.core.server import Settings
-    from slsgd_mx.parameter_server.client import DistributedServer
-    from slsgd_mx.parameter_server.protocol import check_rule, stretches
-    from slsgd_mx.parameter_server.shares import share_slots
-    from slsgd_mx.tasks.build import build_task
-
+) -> Optional[RunResult]:
+    """Train this worker's share of every epoch; return the result on worker 0, else None."""
     check_rule(config.rule, cluster.servers)
-    check_patience(patience)
+    node = Node(cluster, "worker", patience)
     task = build_task(config, data_dir)
-    stretches(sum(value.size for value in task.values.values()), cluster.servers)  # or it is told
-    with Node(cluster, "worker", patience) as node:
-        server = DistributedServer(
+    shard_ranges(sum(v.size for v in task.values.values()), cluster.servers)  # raises if illegal
+    with node:
+        server = ParameterServerClient(
             node,
             Settings(config.k, config.b, config.rule, config.nonfinite),
             fingerprint(config, task),
@@ -74,41 +71,42 @@ def run_worker(
         )
         say(f"worker {node.rank} of {cluster.workers}")
         try:
-            if server.coordinates:
+            if server.is_coordinator:
                 return _coordinate(config, task, server, out, listener, prefix)
             return _follow(config, task, server)
         except KeyboardInterrupt:
             if node.lost:
-                raise LostError(f"{node.lost}: start all roles again to go on") from None
+                raise LostError(f"{node.lost}: start all roles again to resume") from None
             raise
 
 
-def fingerprint(config: RunConfig, task: Any) -> int:
-    """48 bits of all that decides on the bits of the model, and a line of it for the log."""
+def fingerprint(config: RunConfig, task: Task) -> int:
+    """48 bits of a hash of everything that determines the numbers, which is also logged."""
     session = describe(0, task.data_digest)
-    told = {"configuration": config.identity, **{name: session[name] for name in TOLD}}
-    say(f"computes {json.dumps(told)}")
-    return int(hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12], 16)
+    text = json.dumps({"configuration": config.identity, **{name: session[name] for name in EQUAL}})
+    say(f"computes {text}")
+    return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
 
-def _coordinate(config, task, server, out: Path, listener: Optional[Callable], prefix):
-    """Hold the run folder, decide on every epoch; at the end let the others go."""
-    from slsgd_mx.runs.folder import RunStore
-    from slsgd_mx.runs.trainer import RunResult, run
-
-    store = RunStore(Path(out), config)
-    engine: Dict[str, Any] = {
-        "engine": "ps",
-        "workers": server.node.cluster.workers,
-        "servers": server.node.cluster.servers,
-    }
+def _coordinate(
+    config: RunConfig,
+    task: Task,
+    server: ParameterServerClient,
+    out: Path,
+    listener: Optional[Listener],
+    prefix: Optional[Path],
+) -> RunResult:
+    """Train as worker 0, which owns the run folder, commits epochs and ends the run for all."""
+    store, cluster = RunFolder(out, config), server.node.cluster
+    engine = {"engine": "ps", "workers": cluster.workers, "servers": cluster.servers}
     try:
         if store.finished():
-            result = RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+            store.check_data(task.data_digest)
+            result = RunResult(store.path, store.rows(), resumed_from=config.epochs)
         else:
             with store:
                 if prefix is not None:
-                    store.adopt(Path(prefix))
+                    store.adopt(prefix)
                 result = run(config, task, server, store, listener, engine=engine)
     except LostError:
         raise
@@ -119,23 +117,19 @@ def _coordinate(config, task, server, out: Path, listener: Optional[Callable], p
     return result
 
 
-def _follow(config: RunConfig, task: Any, server: Any) -> None:
-    """Do one's share of every epoch and evaluation until there are no more."""
-    from slsgd_mx.core.algorithm import run_epoch
-    from slsgd_mx.parameter_server.client import Overtaken
-
-    for key, value in task.values.items():
-        server.init(key, value, averaged=task.averaged[key])
+def _follow(config: RunConfig, task: Task, server: ParameterServerClient) -> None:
+    """Train as another worker: a share of every epoch and evaluation until the run ends."""
+    init_server(task, server)
     try:
         server.start(0)
     except Overtaken:
         return
     while True:
         signals.check()
-        t = server.await_epoch()
+        t = server.read_epoch()
         if t is None:
             return
-        if t > config.epochs:  # worker 0 writes it all down
+        if t > config.epochs:  # worker 0 is still writing results
             server.await_end()
             return
         try:
@@ -143,4 +137,4 @@ def _follow(config: RunConfig, task: Any, server: Any) -> None:
             if config.is_evaluated(t):
                 server.help_evaluate(task)
         except Overtaken:
-            say(f"the others went on from epoch {t}, or ended, without this worker")
+            say(f"the others finished epoch {t}, or the run, without this worker")

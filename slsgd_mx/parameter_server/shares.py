@@ -1,4 +1,4 @@
-"""Which slots of S_t each worker trains; every worker works it out for itself, and alike."""
+"""Which slots of S_t each worker trains; all workers compute the same division."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from slsgd_mx.core.task import Task
 
 
 def share_slots(t: int, config: RunConfig, task: Task, workers: int) -> List[List[int]]:
-    """The slots of every worker in epoch t, so that all have about the same to do."""
+    """The slots of every worker in epoch t, with about the same number of steps for each."""
     devices = select_devices(config, t)
-    return share_out([local_iterations(t, int(d), config, task) for d in devices], workers)
+    return balance([local_iterations(t, int(d), config, task) for d in devices], workers)
 
 
-def share_out(steps: Sequence[int], workers: int) -> List[List[int]]:
-    """Longest first, each to whom has least; ties go to the lower number.
+def balance(steps: Sequence[int], workers: int) -> List[List[int]]:
+    """Assign slots, longest first, to the worker with the fewest steps (ties: the lower rank).
 
-    >>> share_out([5, 1, 1, 3], workers=2)
+    >>> balance([5, 1, 1, 3], workers=2)
     [[0], [1, 2, 3]]
     """
     shares: List[List[int]] = [[] for _ in range(workers)]

@@ -1,4 +1,4 @@
-"""Who takes part, who is poisoned, who is silent, how many steps: drawn anew every epoch."""
+"""Selected devices, poisoned slots, silent slots and local steps: drawn in every epoch."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ EPOCHS = range(1, 41)
 
 
 class StepsByDevice:
-    """A task as far as the number of local iterations is concerned."""
+    """The part of a task that the number of local iterations depends on."""
 
     def steps_per_pass(self, device):
         return 10 + device
@@ -77,19 +77,14 @@ def test_poisoned_slots_are_redrawn_and_reach_every_slot():
     assert drawn == [tuple(select_poisoned(config, t)) for t in EPOCHS]
 
 
-def test_the_attack_does_not_change_who_is_drawn():
-    """Runs that differ in b, alpha or the attack share S_t: figures compare like with like."""
+def test_the_attack_does_not_change_the_selection():
+    """Runs that differ in b, alpha or the attack share S_t, so figures compare like with like."""
     base = RunConfig(q=2)
     for change in (dict(b=2), dict(alpha=0.5), dict(attack="nan"), dict(gamma=0.05)):
         other = RunConfig(q=2, **change)
         for t in (1, 2, 9):
             assert select_devices(other, t).tolist() == select_devices(base, t).tolist()
             assert select_poisoned(other, t).tolist() == select_poisoned(base, t).tolist()
-
-
-def test_nobody_is_silent_unless_asked_for():
-    assert all(silent(RunConfig(), t) == [] for t in EPOCHS)
-    assert all(silent(RunConfig(q=3), t) == [] for t in EPOCHS)
 
 
 def test_drop_rate():
@@ -101,25 +96,26 @@ def test_drop_rate():
     assert set(sum(drawn, ())) == set(range(10))
 
 
-def test_silent_attack_silences_exactly_the_poisoned():
-    config = RunConfig(q=3, attack="silent")
+def test_silent_attack_silences_exactly_the_poisoned_slots():
+    config, both = (RunConfig(q=3, attack="silent", drop_rate=rate) for rate in (0, 0.5))
     for t in EPOCHS:
         assert silent(config, t) == select_poisoned(config, t).tolist()
-    both = RunConfig(q=3, attack="silent", drop_rate=0.5)
-    for t in EPOCHS:
         assert set(silent(both, t)) >= set(select_poisoned(both, t).tolist())
     assert any(len(silent(both, t)) > 3 for t in EPOCHS)
 
 
 @pytest.mark.parametrize("attack", [name for name in ATTACKS if name != "silent"])
-def test_other_attacks_answer(attack):
-    assert all(silent(RunConfig(q=3, attack=attack), t) == [] for t in EPOCHS)
+def test_no_slot_is_silent_otherwise(attack):
+    for config in (RunConfig(), RunConfig(q=3), RunConfig(q=3, attack=attack)):
+        assert all(silent(config, t) == [] for t in EPOCHS)
 
 
 def test_full_passes_by_default():
     task = StepsByDevice()
     assert local_iterations(1, 2, RunConfig(), task) == 12
     assert local_iterations(9, 2, RunConfig(passes=3), task) == 36
+    equal = RunConfig(local_steps=(4, 4))
+    assert {local_iterations(t, i, equal, task) for t in EPOCHS for i in range(9)} == {4}
 
 
 def test_heterogeneous_steps_lie_between_their_bounds_and_vary():
@@ -128,10 +124,3 @@ def test_heterogeneous_steps_lie_between_their_bounds_and_vary():
     assert set(drawn.ravel().tolist()) == {3, 4, 5, 6}
     assert all(len(set(row.tolist())) > 1 for row in drawn)  # from device to device
     assert all(len(set(column.tolist())) > 1 for column in drawn.T)  # from epoch to epoch
-
-
-def test_local_sgd_has_one_number_of_steps():
-    config = RunConfig(local_steps=(4, 4))
-    assert {local_iterations(t, i, config, StepsByDevice()) for t in EPOCHS for i in range(9)} == {
-        4
-    }

@@ -1,4 +1,4 @@
-"""ModelServer: slots, refusals, the moving average, and memory of its own."""
+"""ModelServer: slots, discarded pushes, the moving average, wrong calls, memory."""
 
 import itertools
 import math
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from slsgd_mx import ModelServer
-from slsgd_mx.core.flat_model import moving_average
 from slsgd_mx.core.server import Update
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
@@ -28,7 +27,7 @@ def models(k, seed=0):
 def make(k=4, b=1, start=0.5, **options):
     server = ModelServer(k, b, **options)
     for key, shape in SHAPES.items():
-        server.init(key, mx.nd.full(shape, start), averaged=key != "s")
+        server.init(key, mx.nd.full(shape, start), moving_average=key != "s")
     return server
 
 
@@ -49,45 +48,31 @@ def as_bytes(server):
     return {key: value.tobytes() for key, value in server.values().items()}
 
 
-def test_init_and_pull():
-    server = ModelServer(k=2)
-    first = mx.nd.array([[1, 2], [3, 4]])
-    server.init("w", first)
-    out = mx.nd.empty((2, 2))
-    server.pull("w", out=out)
-    assert out.asnumpy().tolist() == [[1, 2], [3, 4]]
+def one_parameter(value, k=1):
+    """A server of one parameter, ``w``."""
+    server = ModelServer(k)
+    server.init("w", value)
+    return server
 
 
-def test_order_of_arrival_does_not_matter_to_the_bit():
-    pushed = models(5)
-    arrivals = [(slot, key) for slot in range(5) for key in SHAPES]
-    results = set()
-    for seed in range(6):
-        server = make(k=5, b=1)
+def test_result_does_not_depend_on_the_order_of_arrival_or_of_slots():
+    pushed = models(4)
+    arrivals, results = [(slot, key) for slot in range(4) for key in SHAPES], []
+    for seed, order in enumerate(itertools.permutations(range(4))):
+        server = make()
         for index in np.random.default_rng(seed).permutation(len(arrivals)):
             slot, key = arrivals[index]
-            server.push(key, mx.nd.array(pushed[slot][key]), slot)
+            server.push(key, mx.nd.array(pushed[order[slot]][key]), slot)
         server.update(0.3)
-        results.add(tuple(sorted(as_bytes(server).items())))
-    assert len(results) == 1
-
-
-def test_slots_do_not_matter_to_the_bit():
-    pushed = models(4)
-    results = set()
-    for order in itertools.permutations(range(4)):
-        server = make(k=4, b=1)
-        push_all(server, [pushed[i] for i in order])
-        server.update(0.3)
-        results.add(tuple(sorted(as_bytes(server).items())))
-    assert len(results) == 1
+        results.append(as_bytes(server))
+    assert all(result == results[0] for result in results)
 
 
 # ---- the moving average --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("b", [0, 1])
-def test_alpha_one_is_plain_aggregation_by_bytes(b):
+def test_alpha_one_gives_the_bytes_of_the_aggregate(b):
     pushed, server = models(4), make(b=b)
     push_all(server, pushed)
     assert server.update(1.0) == Update((0, 1, 2, 3), (), (), True)
@@ -95,47 +80,37 @@ def test_alpha_one_is_plain_aggregation_by_bytes(b):
         assert server.values()[key].tobytes() == aggregate(pushed, b, key).tobytes()
 
 
-@pytest.mark.parametrize("alpha", [0.8, 0.25, 1e-3])
-def test_moving_average_formula(alpha):
-    pushed, server = models(4), make(b=1)
-    before = server.values()
-    push_all(server, pushed)
-    server.update(alpha)
-    for key in ("w", "v"):
-        expected = (1 - alpha) * before[key] + alpha * aggregate(pushed, 1, key)
-        np.testing.assert_allclose(server.values()[key], expected, rtol=1e-6, atol=1e-7)
-        assert np.abs(server.values()[key] - aggregate(pushed, 1, key)).max() > 1e-3
-
-
-def test_alpha_stays_off_parameters_that_are_not_averaged():
-    pushed, server = models(4), make(b=1)
-    push_all(server, pushed)
-    server.update(0.25)
-    assert server.values()["s"].tobytes() == aggregate(pushed, 1, "s").tobytes()
-
-
-def test_alpha_one_forgets_a_model_that_is_not_finite():
-    x = np.array([math.nan, 1.0], np.float32)
-    moving_average(x, np.array([2.0, 3.0], np.float32), 1.0)
-    assert x.tolist() == [2.0, 3.0]
-
-
-def test_epochs_follow_one_another():
-    server = make(b=0)
+@pytest.mark.parametrize("alpha, b", [(0.8, 1), (0.25, 1), (1e-3, 1), (0.5, 0)])
+def test_moving_average_of_each_epoch_with_the_model_of_the_previous_one(alpha, b):
+    server = make(b=b)
     for epoch in range(3):
         before, pushed = server.values(), models(4, seed=epoch)
         push_all(server, pushed)
-        assert server.update(0.5).accepted == (0, 1, 2, 3)
-        expected = 0.5 * before["w"] + 0.5 * aggregate(pushed, 0, "w")
-        np.testing.assert_allclose(server.values()["w"], expected, rtol=1e-6)
+        assert server.update(alpha).accepted == (0, 1, 2, 3)
+        for key in ("w", "v"):
+            expected = (1 - alpha) * before[key] + alpha * aggregate(pushed, b, key)
+            np.testing.assert_allclose(server.values()[key], expected, rtol=1e-6, atol=1e-7)
+            assert np.abs(server.values()[key] - aggregate(pushed, b, key)).max() > 1e-3
+        assert server.values()["s"].tobytes() == aggregate(pushed, b, "s").tobytes()  # replaced
 
 
-# ---- pushes that are refused or never come -------------------------------------------------
+@pytest.mark.parametrize("averaged", [True, False])
+def test_averaged_is_a_deprecated_name_of_moving_average(averaged):
+    server = ModelServer(k=1)
+    with pytest.warns(DeprecationWarning, match="use moving_average=") as caught:
+        server.init("w", mx.nd.zeros(1), averaged=averaged)
+    assert caught[0].filename == __file__
+    server.push("w", mx.nd.ones(1), 0)
+    server.update(0.25)
+    assert server.values()["w"].tolist() == [0.25 if averaged else 1.0]
+
+
+# ---- pushes that are discarded or missing --------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("key", SHAPES)
-def test_one_bad_value_refuses_the_push_whole(bad, key):
+def test_one_nonfinite_value_discards_the_whole_push(bad, key):
     pushed, server = models(4), make(b=0)
     pushed[2][key].reshape(-1)[-1] = bad
     push_all(server, pushed)
@@ -146,15 +121,14 @@ def test_one_bad_value_refuses_the_push_whole(bad, key):
     assert server.is_finite()
 
 
-def test_largest_finite_values_are_not_refused():
-    server = ModelServer(k=2)
-    server.init("w", mx.nd.zeros(2))
+def test_largest_finite_values_are_accepted():
+    server = one_parameter(mx.nd.zeros(2), k=2)
     for slot in range(2):
         server.push("w", mx.nd.array([3.4028235e38, -3.4028235e38]), slot)
     assert server.update(1.0).accepted == (0, 1) and server.is_finite()
 
 
-def test_keep_lets_them_in():
+def test_keep_aggregates_nonfinite_pushes():
     pushed, server = models(4), make(b=0, nonfinite="keep")
     pushed[2]["w"][0, 0] = math.nan
     push_all(server, pushed)
@@ -167,20 +141,18 @@ def test_keep_lets_them_in():
 
 
 @pytest.mark.parametrize("b, needed", [(0, 1), (1, 3), (2, 5)])
-def test_too_few_pushes_leave_the_model_as_it_was(b, needed):
+def test_too_few_pushes_leave_the_model_unchanged(b, needed):
     pushed, server = models(5), make(k=5, b=b)
     before = as_bytes(server)
     push_all(server, pushed, slots=range(needed - 1))
-    update = server.update(1.0)
-    assert update == Update(
-        tuple(range(needed - 1)), (), tuple(range(needed - 1, 5)), applied=False
-    )
+    accepted, missing = tuple(range(needed - 1)), tuple(range(needed - 1, 5))
+    assert server.update(1.0) == Update(accepted, (), missing, applied=False)
     assert as_bytes(server) == before
     push_all(server, pushed, slots=range(needed))
     assert server.update(1.0).applied and as_bytes(server) != before
 
 
-def test_refused_pushes_can_be_too_many():
+def test_too_many_discarded_pushes_leave_the_model_unchanged():
     pushed, server = models(4), make(b=1)
     before = as_bytes(server)
     pushed[0]["w"][:] = math.nan
@@ -199,7 +171,7 @@ def test_incomplete_push_counts_as_missing():
     assert server.values()["w"].tobytes() == expected.tobytes()
 
 
-def test_next_epoch_starts_clean():
+def test_next_epoch_starts_with_empty_slots():
     pushed, server = models(4), make(b=0)
     pushed[1]["w"][:] = math.nan
     push_all(server, pushed)
@@ -229,10 +201,10 @@ def test_next_epoch_starts_clean():
         (lambda s: s.update(math.nan), "alpha=nan is out of range"),
         (lambda s: ModelServer(4, 2), "b=2 is out of range for k=4"),
         (lambda s: ModelServer(4, rule="best"), "choose one of trimmed-mean, mean, median"),
-        (lambda s: ModelServer(4, nonfinite="maybe"), "choose reject or keep"),
+        (lambda s: ModelServer(4, nonfinite="maybe"), "choose one of reject, keep"),
     ],
 )
-def test_wrong_calls_say_what_is_legal(call, message):
+def test_wrong_calls_name_the_legal_values(call, message):
     server = make()
     before = as_bytes(server)
     with pytest.raises(ConfigError) as error:
@@ -241,9 +213,8 @@ def test_wrong_calls_say_what_is_legal(call, message):
     assert as_bytes(server) == before
 
 
-def test_second_push_of_a_slot_is_refused_and_the_first_counts():
-    server = ModelServer(k=1)
-    server.init("w", mx.nd.zeros(1))
+def test_second_push_of_a_slot_is_an_error_and_the_first_counts():
+    server = one_parameter(mx.nd.zeros(1))
     server.push("w", mx.nd.array([1]), 0)
     with pytest.raises(ConfigError, match="slot 0 has pushed 'w' already in this epoch"):
         server.push("w", mx.nd.array([2]), 0)
@@ -257,21 +228,20 @@ def test_second_push_of_a_slot_is_refused_and_the_first_counts():
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
 def test_pushes_of_other_types_are_cast(dtype):
-    server = ModelServer(k=1)
-    server.init("w", mx.nd.zeros(3))
+    server = one_parameter(mx.nd.zeros(3))
     server.push("w", mx.nd.array([1, -2, 3], dtype=dtype), 0)
     server.update(1.0)
     assert server.values()["w"].dtype == np.float32
     assert server.values()["w"].tolist() == [1.0, -2.0, 3.0]
 
 
-def test_nothing_handed_in_or_out_shares_memory():
+def test_arguments_and_results_do_not_share_memory():
     start = mx.nd.ones(4)
-    server = ModelServer(k=1)
-    server.init("w", start)
+    server = one_parameter(start)
     start[:] = 5
     pulled = mx.nd.empty(4)
     server.pull("w", out=pulled)
+    assert pulled.asnumpy().tolist() == [1.0] * 4
     pulled[:] = 6
     server.values()["w"][:] = 7
     mx.nd.waitall()
@@ -288,8 +258,7 @@ def test_nothing_handed_in_or_out_shares_memory():
 def test_pushing_a_result_that_is_still_being_computed():
     size = 300
     a = mx.nd.random.normal(shape=(size, size), dtype="float32")
-    server = ModelServer(k=2)
-    server.init("w", mx.nd.zeros((size, size)))
+    server = one_parameter(mx.nd.zeros((size, size)), k=2)
     product = mx.nd.dot(a, a)
     server.push("w", product, 0)
     product += 1  # the engine has to keep the order

@@ -1,5 +1,6 @@
-"""Roles of a distributed run as real processes of a test, which none of them outlives."""
+"""Roles of a distributed run as child processes of a test, all ended when the test ends."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from slsgd_mx.parameter_server.node import Cluster
 
 PATIENCE = 120  # seconds until a test gives up
 COMMAND = "import sys; from slsgd_mx.cli import main; main(prog_name='slsgd-mx')"
+SMOKE = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
 
 
 def environment(**more):
@@ -20,13 +22,27 @@ def environment(**more):
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
+def parent(pid):
+    """The parent of a living process; None if there is no such process, or only a zombie."""
+    with contextlib.suppress(OSError):
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+        return None if state in "ZX" else int(parent)
+
+
 def alive(pid):
-    """Whether a process is there and no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
+    return parent(pid) is not None
+
+
+def children(pid):
+    """The living processes that a process started; none without /proc."""
+    pids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [child for child in pids if parent(child) == pid]
+
+
+def capture(*command, **options):
+    """Run a command to its end, with its output as text; fails if it takes too long."""
+    options = {"env": environment(), "capture_output": True, "text": True, **options}
+    return subprocess.run(list(map(str, command)), timeout=PATIENCE, **options)
 
 
 def wait_until(condition, what="it"):
@@ -37,31 +53,44 @@ def wait_until(condition, what="it"):
 
 
 class Roles:
-    """Processes started one by one, each with a log; ``host`` makes them run elsewhere."""
+    """Processes started one by one, each with a log; ``host`` is the scheduler's address."""
 
     def __init__(self, folder, workers, servers, host="127.0.0.1"):
         self.folder, self.cluster = Path(folder), Cluster(workers, servers, host, find_port())
         self.processes = {}
 
     def start(self, name, *arguments, code=COMMAND, prefix=(), node=None):
-        """A role; ``name`` is that of its log, ``arguments`` follow ``slsgd-mx``."""
+        """Start a role; ``name`` is also the name of its log, ``arguments`` follow ``slsgd-mx``."""
         role = name.split("-")[0]
         own = {**self.cluster.variables(role), "DMLC_NODE_HOST": node or self.cluster.host}
+        command = [*prefix, sys.executable, "-c", code, *map(str, arguments)]
         with open(self.log(name), "ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [*prefix, sys.executable, "-c", code, *map(str, arguments)],
-                env=environment(**own),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            streams = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            self.processes[name] = subprocess.Popen(command, env=environment(**own), **streams)
         return self.processes[name]
+
+    def start_all(self, words, patience=30, code=COMMAND, different=(), places=None):
+        """Start all roles, on ``places[name]``; ``different`` are further words of worker 1."""
+        names = ["scheduler", *(f"server-{number}" for number in range(self.cluster.servers))]
+        for name in [*names, *(f"worker-{number}" for number in range(self.cluster.workers))]:
+            role, place = name.split("-")[0], places[name] if places else {}
+            arguments = ["dist", role, "--patience", patience]
+            if role == "worker":
+                arguments += ["--", *words, *(different if name == "worker-1" else ())]
+            program = code if role == "worker" else COMMAND
+            self.start(name, *arguments, code=program, **place)
+
+    def say(self, *texts):
+        """In how many logs of workers each of the texts occurs."""
+        numbers = range(self.cluster.workers)
+        logs = [self.log(f"worker-{number}").read_text() for number in numbers]
+        return [sum(text in log for log in logs) for text in texts]
 
     def log(self, name):
         return self.folder / f"{name}.log"
 
     def wait(self):
-        """The exit codes of all, once they have ended."""
+        """Wait for all processes to end; return their exit codes."""
         give_up = time.monotonic() + PATIENCE
         return {n: p.wait(max(0.1, give_up - time.monotonic())) for n, p in self.processes.items()}
 

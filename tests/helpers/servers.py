@@ -1,96 +1,86 @@
-"""Aggregators driven by hand: their memory, their messages, and what can be seen of them."""
+"""Shard servers without MXNet: tests hold their memory and send their messages."""
 
 import math
 
 import numpy as np
 
 from slsgd_mx.core.server import Settings
-from slsgd_mx.parameter_server.aggregator import Aggregator
+from slsgd_mx.parameter_server.commands import Commit, Configure, to_json
 from slsgd_mx.parameter_server.protocol import (
-    FINITE,
     HEADER,
     HELLO,
     MODEL,
-    NOT_FINITE,
-    RUNNING,
     STATUS,
-    Commit,
-    Configure,
+    Phase,
     Report,
     Status,
+    finite_slots,
     key_on,
-    stretches,
-    to_json,
+    shard_ranges,
+    status_size,
 )
-
-
-class Clock:
-    """Stands still unless told."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from slsgd_mx.parameter_server.shard_server import ShardServer
 
 
 class Host:
-    """One aggregator, with the memory that MXNet would hold for it."""
+    """One shard server, with the memory that MXNet would hold for it."""
 
     def __init__(self, number, setup, clock):
         self.number, self.setup, self.log = number, setup, []
-        self.aggregator = Aggregator(self.log.append, clock)
-        self.start, self.stop = stretches(setup.size, setup.servers)[number]
+        self.server = ShardServer(self.log.append, clock)
+        self.start, self.stop = shard_ranges(setup.size, setup.servers)[number]
         self.model = np.zeros(HEADER + self.stop - self.start, np.float32)
-        self.board = Status(states=np.zeros(setup.settings.k), outcomes=np.zeros(setup.settings.k))
-        self.board = self.board.to_array()
+        self.board = np.zeros(status_size(setup.settings.k), np.float32)
 
     def key(self, kind):
         return key_on(self.number, self.setup.servers, kind)
 
     def command(self, command):
-        self.aggregator.command(command if isinstance(command, (str, bytes)) else to_json(command))
+        self.server.command(command if isinstance(command, (str, bytes)) else to_json(command))
 
     def greet_model(self, x):
-        """MXNet stores what is initialised; the push that follows shows the server where."""
+        """MXNet has stored the initial value; the first push shows the server where."""
         self.model[:HEADER] = self.setup.epoch, HELLO
         self.model[HEADER:] = x[self.start : self.stop]
-        self.aggregator.push(self.key(MODEL), self.model.copy(), self.model)
+        self.server.push(self.key(MODEL), self.model.copy(), self.model)
 
     def greet_status(self):
         self.report(HELLO, 0)
 
     def push(self, epoch, slot, flat):
         pushed = np.concatenate([[epoch, slot], flat[self.start : self.stop]]).astype(np.float32)
-        self.aggregator.push(self.key(MODEL), pushed, self.model)
-        pushed[:] = math.nan  # it was only borrowed
+        self.server.push(self.key(MODEL), pushed, self.model)
+        pushed[:] = math.nan  # it is valid only during the call
 
     def report(self, *numbers):
         pushed = Report(*numbers).to_array(self.setup.settings.k)
-        self.aggregator.push(self.key(STATUS), pushed, self.board)
+        self.server.push(self.key(STATUS), pushed, self.board)
 
     @property
     def status(self):
-        """What a worker sees."""
+        """The status that workers see."""
         return Status.from_array(self.board)
 
     def frozen(self):
-        """All that can be seen or that the next commit depends on."""
-        shard = self.aggregator.shard
+        """The bytes of everything that workers see or that the next commit depends on."""
+        shard = self.server.shard
         slots = b"" if shard is None else shard.slots.tobytes()
-        own = self.aggregator.status.to_array().tobytes()
+        own = self.server.status.to_array().tobytes()
         return self.model.tobytes(), self.board.tobytes(), own, slots
 
 
 class Cluster:
-    """S hosts, told what the workers and the coordinator would tell them."""
+    """Several hosts, which get the messages that workers and the coordinator would send.
 
-    def __init__(self, x, servers=1, k=4, b=1, plain=(), epoch=0, workers=3, **options):
+    Their clock stands still until a test sets ``now``.
+    """
+
+    def __init__(self, x, servers=1, k=4, b=1, replaced=(), epoch=0, workers=3, **options):
         limit = options.pop("deadline", None)
         choices = Settings(k, b, **options)
-        self.clock, self.epoch, self.x = Clock(), epoch, x
-        self.setup = Configure(choices, workers, servers, x.size, list(plain), epoch, 77, limit)
-        self.hosts = [Host(number, self.setup, self.clock) for number in range(servers)]
+        self.now, self.epoch, self.x = 100.0, epoch, x
+        self.setup = Configure(choices, workers, servers, x.size, list(replaced), epoch, 77, limit)
+        self.hosts = [Host(number, self.setup, lambda: self.now) for number in range(servers)]
 
     def command(self, command):
         for host in self.hosts:
@@ -101,19 +91,22 @@ class Cluster:
         for host in self.hosts:
             host.greet_status()
             host.greet_model(self.x)
-        assert self.statuses("phase") == [RUNNING] * len(self.hosts)
+        assert self.statuses("phase") == [Phase.RUNNING] * len(self.hosts)
         return self
 
     def push(self, slot, flat, epoch=None):
         for host in self.hosts:
             host.push(self.epoch + 1 if epoch is None else epoch, slot, flat)
 
+    def push_all(self, slots):
+        """Push a model of random numbers to each of the slots."""
+        for slot in slots:
+            self.push(slot, normal(self.x.size, seed=slot))
+        return self
+
     def commit(self, alpha):
-        """As the coordinator does, from what the boards say."""
-        states = np.array([host.status.states for host in self.hosts])
-        came = np.isin(states, (FINITE, NOT_FINITE)).all(axis=0)
-        finite = {int(s): bool((states[:, s] == FINITE).all()) for s in np.flatnonzero(came)}
-        update = self.setup.settings.judge(finite)
+        """Commit an epoch as the coordinator does, from the status of all servers."""
+        update = self.setup.settings.judge(finite_slots([host.status for host in self.hosts]))
         self.epoch += 1
         self.command(Commit(self.epoch, alpha, update.accepted, update.refused, update.applied))
         assert self.statuses("epoch") == [self.epoch] * len(self.hosts)
@@ -140,11 +133,11 @@ def started(size=7, **options):
 
 
 def only(host):
-    """The one line of a host's log, which is taken out."""
+    """The one line in a host's log, which is then empty."""
     assert len(host.log) == 1, host.log
     return host.log.pop()
 
 
 def header(epoch, slot, size=7):
-    """A push of ones as it comes from the network."""
+    """A push of ones as it arrives from the network."""
     return np.concatenate([[epoch, slot], np.ones(size)]).astype(np.float32)

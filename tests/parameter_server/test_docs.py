@@ -1,20 +1,18 @@
-"""The scripts of docs/cluster.md, run as they stand, with stand-ins for what places processes."""
+"""The scripts of docs/cluster.md, run with stand-ins for srun, ssh and other cluster commands."""
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers.parameter_server import COMMAND, environment
+from helpers.parameter_server import COMMAND, SMOKE, capture, environment
 
 from slsgd_mx.parameter_server.launcher import find_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="MXNet's parameter server: Linux")
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "cluster.md"
-SIZES = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
 STAND_INS = {
     "getent": "echo 127.0.0.1 STREAM localhost",
     "scontrol": 'if [ "$1" = show ]; then echo here; else echo "$@" > "$HOME/requeued"; fi',
@@ -28,16 +26,16 @@ STAND_INS = {
 
 
 def script(title):
-    """A section's shell script, with a run that takes seconds in place of the paper's."""
+    """The shell script in a section, with a run that takes seconds instead of the paper's."""
     section = DOCS.read_text().split(f"### {title}\n", 1)[1]
     text = re.search(r"```bash\n(.*?)```", section, re.S).group(1)
     assert text.count("cifar --balanced --alpha 0.8 --b 2") == 1
-    return text.replace("--balanced --alpha 0.8 --b 2", f"{SIZES} --epochs 2 --b 1")
+    return text.replace("--balanced --alpha 0.8 --b 2", f"{SMOKE} --epochs 2 --b 1")
 
 
 @pytest.fixture
 def run(tmp_path):
-    """``run(script)``: a script among stand-ins, at home in a folder of its own."""
+    """``run(script)`` runs a script with the stand-ins in PATH and a temporary home folder."""
     folder = tmp_path / "bin"
     folder.mkdir()
     mine = f'export DMLC_NODE_HOST=127.0.0.1\nexec "{sys.executable}" -c "{COMMAND}" "$@"'
@@ -53,36 +51,23 @@ def run(tmp_path):
         SLURM_SUBMIT_DIR=str(tmp_path),
         SLURM_CPUS_PER_TASK="1",
     )
-
-    def run(text):
-        return subprocess.run(
-            ["bash", "-c", text],
-            env=variables,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    return run
+    return lambda text: capture("bash", "-c", text, env=variables, cwd=tmp_path)
 
 
-def test_the_slurm_script(run, tmp_path):
-    done = run(script("SLURM"))
+def test_slurm_script(run, tmp_path):
+    """It requeues a job that lost a process, and only that."""
+    text = script("SLURM")
+    done = run(text)
     assert done.returncode == 0, done.stderr[-3000:]
     assert (tmp_path / "runs" / "slurm" / "DONE").exists()
     assert not (tmp_path / "requeued").exists()
-
-
-def test_who_gets_lost_is_queued_again(run, tmp_path):
-    text = script("SLURM")
     lost = re.sub(r"exec slsgd-mx dist .*?;;", "exit 75 ;;", text, flags=re.S)
     assert lost.count("exit 75") == 3
     assert run(lost).returncode == 75
     assert (tmp_path / "requeued").read_text().startswith("requeue ")
 
 
-def test_the_ssh_loop(run, tmp_path):
+def test_ssh_loop(run, tmp_path):
     text = script("A plain loop over ssh").replace("node1 node2 node3", "node1 node2")
     done = run(text.replace("home=/shared/slsgd-mx", f"home={tmp_path}").replace("--threads 4", ""))
     assert done.returncode == 0, done.stderr[-3000:]

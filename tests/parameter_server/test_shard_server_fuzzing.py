@@ -1,6 +1,4 @@
-"""Any messages in any order: servers hold the bytes of a reference that ignores what it should."""
-
-import json
+"""Any messages in any order: shard servers hold the same bytes as a simple reference."""
 
 import numpy as np
 from helpers.servers import Cluster, normal
@@ -9,12 +7,13 @@ from hypothesis import strategies as st
 
 from slsgd_mx.core.flat_model import moving_average
 from slsgd_mx.core.server import Settings
-from slsgd_mx.parameter_server.protocol import HEADER, HELLO, MODEL, Commit, Configure
+from slsgd_mx.parameter_server.commands import Begin, Commit, Configure
+from slsgd_mx.parameter_server.protocol import HEADER, HELLO, MODEL
 from slsgd_mx.rules import RULES
 
 
 class Reference:
-    """What the servers ought to hold, on the whole model."""
+    """What the servers should hold, on the whole model."""
 
     def __init__(self, x, k, b, rule):
         self.x, self.k, self.b, self.rule = x.copy(), k, b, rule
@@ -58,14 +57,15 @@ messages = st.one_of(
     st.tuples(st.just("memory"), st.integers(0, 12), st.sampled_from(["f4", "f8", "i4", "u1"])),
     st.tuples(st.just("key"), st.integers(4, 2**40) | st.integers(-(2**40), -1)),
     st.tuples(st.just("report"), st.floats(), st.floats(), st.floats()),
-    st.tuples(st.just("text"), st.text(max_size=20) | st.binary(max_size=20)),
-    st.tuples(st.just("begin"), near),
+    st.tuples(
+        st.just("command"), st.text(max_size=20) | st.binary(max_size=20) | st.builds(Begin, near)
+    ),
     st.tuples(st.just("configure"), st.integers(1, 9)),
 )
 
 
 def send(many, reference, kind, *values):
-    """One message to all servers, and to the reference if it could mean something."""
+    """Send one message to all servers, and to the reference if it could be legal."""
     if kind == "push":
         ahead, slot, seed = values
         flat, epoch = normal(reference.x.size, seed=seed), reference.epoch + ahead
@@ -79,31 +79,22 @@ def send(many, reference, kind, *values):
         values = reference.epoch + ahead, alpha, accepted, refused, applied
         many.command(Commit(*values))
         reference.commit(*values)
-    elif kind == "header":
-        for host in many.hosts:
-            pushed = host.model.copy()
-            pushed[:HEADER] = values
-            if not all(float(value).is_integer() for value in values):
-                host.aggregator.push(host.key(MODEL), pushed, host.model)
-    elif kind == "memory":
-        size, dtype = values
-        for host in many.hosts:
-            pushed = np.ones(size, dtype)
-            if pushed.shape != host.model.shape or dtype != "f4":
-                host.aggregator.push(host.key(MODEL), pushed, host.model)
-    elif kind == "key":
-        for host in many.hosts:
-            host.aggregator.push(values[0], host.model + 1, host.model.copy())
-    elif kind == "report":
-        for host in many.hosts:
-            host.report(*values)
-    elif kind == "text":
+    elif kind == "command":
         many.command(values[0])
-    elif kind == "begin":
-        many.command(json.dumps({"do": "begin", "epoch": values[0]}))
-    else:
+    elif kind == "configure":
         changed = {**vars(many.setup), "settings": Settings(values[0]), "epoch": 5}
         many.command(Configure(**changed))
+    for host in many.hosts:
+        if kind == "header" and not all(float(value).is_integer() for value in values):
+            pushed = host.model.copy()
+            pushed[:HEADER] = values
+            host.server.push(host.key(MODEL), pushed, host.model)
+        elif kind == "memory" and (values[0] != host.model.size or values[1] != "f4"):
+            host.server.push(host.key(MODEL), np.ones(*values), host.model)
+        elif kind == "key":
+            host.server.push(values[0], host.model + 1, host.model.copy())
+        elif kind == "report":
+            host.report(*values)
 
 
 @settings(max_examples=200)

@@ -1,0 +1,149 @@
+"""Commands of the coordinator to the servers, as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Optional, Sequence, Union
+
+from slsgd_mx.core.flat_model import Range
+from slsgd_mx.core.server import Settings, check_alpha
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.parameter_server.protocol import MOST, ProtocolError, check_rule, shard_ranges
+from slsgd_mx.validation import require
+
+
+@dataclass(frozen=True)
+class Configure:
+    """How to aggregate, and the size of the model; sent once, before any push."""
+
+    settings: Settings
+    workers: int
+    servers: int
+    size: int  # values of the whole model
+    replaced: Sequence[Range]  # ranges in which the aggregate replaces the old value
+    epoch: int  # of the initial model
+    fingerprint: int
+    deadline: Optional[float] = None  # seconds
+
+    def check(self) -> Configure:
+        """The command with its values as they are read from JSON converted to their types."""
+        settings = Settings(**self.settings)  # type: ignore[arg-type]
+        _whole("k", settings.k, 1)
+        settings.check()
+        _whole("workers", self.workers, 1)
+        _whole("servers", self.servers, 1)
+        check_rule(settings.rule, self.servers)
+        _whole("epoch", self.epoch)
+        _whole("size", self.size, 1, 2**48)
+        _whole("fingerprint", self.fingerprint, 0, 2**48)
+        replaced = [
+            (_whole("start", start, 0, 2**48), _whole("stop", stop, 0, 2**48))
+            for start, stop in _list("replaced", self.replaced)
+        ]
+        if any(not start <= stop <= self.size for start, stop in replaced):
+            raise ProtocolError(f"replaced={replaced} is not within a model of {self.size} values")
+        shard_ranges(self.size, self.servers)
+        if self.deadline is not None:
+            legal = _number("deadline", self.deadline) > 0
+            require(legal, "deadline", self.deadline, "deadline > 0")
+        return replace(self, settings=settings, replaced=replaced)
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Start the clock of an epoch's deadline."""
+
+    epoch: int
+
+    def check(self) -> Begin:
+        _whole("epoch", self.epoch)
+        return self
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Aggregate the accepted slots, if there are enough, and end the epoch."""
+
+    epoch: int
+    alpha: float
+    accepted: Sequence[int]
+    refused: Sequence[int]
+    applied: bool
+
+    def check(self) -> Commit:
+        _whole("epoch", self.epoch, 1)
+        check_alpha(_number("alpha", self.alpha))
+        if not isinstance(self.applied, bool):
+            raise ProtocolError(f"applied={self.applied!r} is neither true nor false")
+        lists = [_list("accepted", self.accepted), _list("refused", self.refused)]
+        slots = [_whole("slot", slot) for slot in sum(lists, [])]
+        if len(set(slots)) < len(slots):
+            raise ProtocolError(f"slots occur twice in {lists}")
+        return self
+
+
+@dataclass(frozen=True)
+class End:
+    """End the run: no epoch follows."""
+
+    def check(self) -> End:
+        return self
+
+
+Command = Union[Configure, Begin, Commit, End]
+COMMANDS = {kind.__name__.lower(): kind for kind in (Configure, Begin, Commit, End)}
+
+
+def to_json(command: Command) -> str:
+    """
+    >>> to_json(Begin(3))
+    '{"do": "begin", "epoch": 3}'
+    """
+    values = asdict(command)
+    if isinstance(command, Configure):
+        values["settings"] = command.settings._asdict()
+    return json.dumps({"do": type(command).__name__.lower(), **values})
+
+
+def read_command(body: Union[str, bytes]) -> Command:
+    """The command in a message from the network; a ProtocolError if it is not a legal one.
+
+    >>> read_command(b'{"do": "begin", "epoch": -1}')
+    Traceback (most recent call last):
+        ...
+    slsgd_mx...ProtocolError: begin: epoch=-1 is not a whole number from 0 to 16777216
+    """
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not JSON ({error})") from None
+    if not isinstance(values, dict) or not isinstance(values.get("do"), str):
+        raise ProtocolError("not a command")
+    name = values.pop("do")
+    if name not in COMMANDS:
+        raise ProtocolError(f"unknown command {name[:40]!r}")
+    try:
+        return COMMANDS[name](**values).check()
+    except (ConfigError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ProtocolError(f"{name}: {error}") from None
+
+
+def _whole(name: str, value: object, least: int = 0, most: int = MOST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        shown = str(value) if isinstance(value, float) else repr(value)[:40]
+        raise ProtocolError(f"{name}={shown} is not a whole number from {least} to {most}")
+    return value
+
+
+def _list(name: str, value: object) -> list:
+    if not isinstance(value, list):
+        raise ProtocolError(f"{name}={repr(value)[:40]} is not a list")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ProtocolError(f"{name}={value!r} is not a number")
+    return float(value)

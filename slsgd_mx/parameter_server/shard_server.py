@@ -1,0 +1,216 @@
+"""One of several servers: its shard of the model, and what pushes and commands do to it.
+
+This module does not use MXNet: arrays are NumPy's, and ``roles`` passes on what MXNet receives.
+A message that makes no sense is logged and has no other effect.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, Dict, Optional, Union
+
+import numpy as np
+
+from slsgd_mx.core.flat_model import Range, Shard, cut
+from slsgd_mx.parameter_server.commands import Begin, Command, Commit, Configure, End, read_command
+from slsgd_mx.parameter_server.protocol import (
+    HEADER,
+    HELLO,
+    MODEL,
+    SCORES,
+    STATUS,
+    Phase,
+    ProtocolError,
+    Report,
+    State,
+    Status,
+    find_key,
+    read_header,
+    shard_ranges,
+    status_size,
+)
+
+LONGEST = 300  # characters of a log line about a message
+
+
+class ShardServer:
+    """Stores pushes in slots, aggregates them when an epoch is committed, publishes its status.
+
+    ``log`` is called with a line about every message that is ignored.
+    """
+
+    def __init__(
+        self, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.log, self.clock = log, clock
+        self.setup: Optional[Configure] = None
+        self.status = Status()
+        self.shard: Optional[Shard] = None
+        self.server: Optional[int] = None  # the number of this server
+        self._model: Optional[np.ndarray] = None  # header and shard: memory that workers pull from
+        self._board: Optional[np.ndarray] = None  # the status: memory that workers pull from
+        self._reports: Dict[int, Report] = {}  # of the current epoch, by rank
+        self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
+
+    def command(self, body: Union[str, bytes]) -> None:
+        """Carry out a command, or ignore it."""
+        try:
+            self._carry_out(read_command(body))
+        except ProtocolError as error:
+            self.log(f"command ignored: {str(error)[:LONGEST]}")
+        self._publish()
+
+    def push(self, key: int, pushed: np.ndarray, stored: np.ndarray) -> None:
+        """Process a push to a key, or ignore it.
+
+        ``pushed`` is valid only during the call; ``stored`` is the memory that workers pull from.
+        """
+        try:
+            if self.setup is None:
+                raise ProtocolError("the server is not configured yet")
+            if pushed.shape != stored.shape or pushed.dtype != np.float32:
+                raise ProtocolError(f"{pushed.dtype} {pushed.shape}, not float32 {stored.shape}")
+            server, kind = find_key(key, self.setup.servers)
+            if kind == MODEL:
+                self._take_model(server, pushed, stored)
+            elif kind == STATUS:
+                self._take_report(pushed, stored)
+            elif kind - SCORES in range(1, self.setup.workers):
+                stored[...] = pushed
+            else:
+                raise ProtocolError("unknown key")
+        except ProtocolError as error:
+            self.log(f"push to key {key} ignored: {error}")
+        self._publish()
+
+    # ---- pushes
+
+    def _take_model(self, server: int, pushed: np.ndarray, stored: np.ndarray) -> None:
+        start, stop = shard_ranges(self.setup.size, self.setup.servers)[server]
+        if stored.size != HEADER + stop - start:
+            raise ProtocolError(f"{stored.size} values, not {HEADER + stop - start}")
+        epoch, slot = read_header(pushed)
+        if slot == HELLO:
+            return self._adopt(server, (start, stop), stored)
+        if self.shard is None or server != self.server:
+            raise ProtocolError("this server does not hold that shard")
+        if self.status.phase != Phase.RUNNING:
+            raise ProtocolError("no run is in progress")
+        if epoch != self.status.epoch + 1:
+            raise ProtocolError(f"slot {slot} of epoch {epoch} in epoch {self.status.epoch + 1}")
+        if not 0 <= slot < self.setup.settings.k:
+            raise ProtocolError(f"slot={slot}: needs 0 <= slot < {self.setup.settings.k}")
+        if self.status.states[slot] != State.NONE:
+            raise ProtocolError(f"slot {slot} of epoch {epoch} has been pushed already")
+        limit = self.setup.deadline
+        if None not in (limit, self._began) and self.clock() - self._began > limit:
+            self.status.states[slot] = State.LATE
+            raise ProtocolError(f"slot {slot} of epoch {epoch} arrived after the deadline")
+        self.shard.slots[slot] = pushed[HEADER:]
+        self.status.states[slot] = State.FINITE if self.shard.is_finite(slot) else State.NOT_FINITE
+
+    def _adopt(self, server: int, part: Range, stored: np.ndarray) -> None:
+        """Use the memory in which MXNet stores the model key as this server's shard."""
+        if self.shard is not None:
+            raise ProtocolError("the model is initialised already")
+        k, memory = self.setup.settings.k, stored[HEADER:]
+        try:
+            self.shard = Shard(memory, k, cut(self.setup.replaced, part))
+        except MemoryError:
+            why = f"not enough memory for k={k} slots of {memory.size} values"
+            raise ProtocolError(why) from None
+        self._model, self.server = stored, server
+        self._start_if_ready()
+
+    def _take_report(self, pushed: np.ndarray, stored: np.ndarray) -> None:
+        if stored.size != status_size(self.setup.settings.k):
+            raise ProtocolError(f"{stored.size} values, not {status_size(self.setup.settings.k)}")
+        if self._board is None:
+            self._board = stored
+            self._start_if_ready()
+        report = Report.from_array(pushed)
+        if report.rank == HELLO:
+            return
+        followers = range(1, self.setup.workers)  # worker 0, the coordinator, does not report
+        if report.rank not in followers or report.epoch != self.status.epoch + 1:
+            raise ProtocolError(f"report of worker {report.rank} on epoch {report.epoch}")
+        if self.status.phase != Phase.RUNNING or not all(0 <= cost <= 2**48 for cost in report[2:]):
+            raise ProtocolError(f"report of impossible costs {report[2:]}")
+        self._reports[int(report.rank)] = report
+        self._count_reports()
+
+    def _start_if_ready(self) -> None:
+        ready = self.shard is not None and self._board is not None
+        if ready and self.status.phase == Phase.WAITING:
+            self.status.phase = Phase.RUNNING
+
+    def _count_reports(self) -> None:
+        self.status.done = len(self._reports)
+        for name in ("training", "transfer", "sent"):
+            total = sum(getattr(report, name) for report in self._reports.values())
+            setattr(self.status, name, total)
+
+    # ---- commands
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Configure):
+            self._configure(command)
+        elif self.setup is None:
+            raise ProtocolError("the server is not configured yet")
+        elif isinstance(command, End):
+            self.status.phase = Phase.ENDED
+        elif command.epoch != self.status.epoch + 1:
+            raise ProtocolError(f"epoch {command.epoch} does not follow {self.status.epoch}")
+        elif isinstance(command, Begin):
+            if self._began is not None:
+                raise ProtocolError(f"epoch {command.epoch} has begun already")
+            self._began = self.clock()
+        else:
+            self._commit(command)
+
+    def _configure(self, setup: Configure) -> None:
+        if self.setup is not None:
+            raise ProtocolError("configure: the server is configured already")
+        k = setup.settings.k
+        self.status.epoch, self.status.fingerprint = setup.epoch, setup.fingerprint
+        self.status.states, self.status.outcomes = np.zeros(k), np.zeros(k)
+        self.setup = setup
+
+    def _commit(self, commit: Commit) -> None:
+        """Lines 14 and 15, on this server's shard."""
+        settings, status = self.setup.settings, self.status
+        self._check_commit(commit)
+        began = self.clock()
+        if commit.applied:
+            self.shard.update(sorted(commit.accepted), settings.rule, settings.b, commit.alpha)
+        self._model[:HEADER] = commit.epoch, 0
+        status.epoch, status.applied = commit.epoch, int(commit.applied)
+        status.aggregation = self.clock() - began
+        status.outcomes = np.zeros(settings.k)
+        status.outcomes[list(commit.accepted)] = State.FINITE
+        status.outcomes[list(commit.refused)] = State.NOT_FINITE
+        status.states = np.zeros(settings.k)
+        self._reports.clear()
+        self._count_reports()
+        self._began = None
+
+    def _check_commit(self, commit: Commit) -> None:
+        settings, states = self.setup.settings, self.status.states
+        if self.status.phase != Phase.RUNNING:
+            raise ProtocolError("no run is in progress")
+        if any(slot >= settings.k for slot in [*commit.accepted, *commit.refused]):
+            raise ProtocolError(f"slots are out of range: needs 0 <= slot < {settings.k}")
+        arrived = (State.FINITE, State.NOT_FINITE)
+        legal = arrived if settings.nonfinite == "keep" else (State.FINITE,)
+        if any(states[slot] not in arrived for slot in commit.refused):
+            raise ProtocolError(f"cannot refuse {commit.refused}: not all have arrived")
+        if any(states[slot] not in legal for slot in commit.accepted):
+            accepted = commit.accepted
+            raise ProtocolError(f"cannot aggregate {accepted}: not all have arrived and are finite")
+        if commit.applied and len(commit.accepted) <= 2 * settings.b:
+            raise ProtocolError(f"{len(commit.accepted)} slots are too few for b={settings.b}")
+
+    def _publish(self) -> None:
+        """Write the status where workers pull it from."""
+        if self._board is not None:
+            self._board[:] = self.status.to_array()

@@ -1,0 +1,381 @@
+"""Messages to a shard server: how it starts and ends, and which pushes and commands it ignores."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers.servers import Cluster, header, normal, only, started
+
+from slsgd_mx.core.server import Settings
+from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End
+from slsgd_mx.parameter_server.protocol import (
+    HEADER,
+    HELLO,
+    MODEL,
+    MOST,
+    SCORES,
+    STATUS,
+    Phase,
+    Report,
+    State,
+    status_size,
+)
+
+
+def configured(**options):
+    """A cluster that is configured but has no model, and its first host."""
+    many = Cluster(normal(7), **options)
+    many.command(many.setup)
+    return many, many.hosts[0]
+
+
+def check_ignored(host, message, send, *arguments):
+    """A message changes nothing, and the one line in the log contains ``message``."""
+    before = host.frozen()
+    send(*arguments)
+    line = only(host)
+    assert "ignored: " in line and message in line
+    assert host.frozen() == before
+
+
+# ---- start ---------------------------------------------------------------------------------
+
+
+def test_messages_before_configure_are_ignored():
+    host = Cluster(normal(7)).hosts[0]
+    pushes = [(host.greet_model, normal(7)), (host.greet_status,), (host.push, 1, 0, normal(7))]
+    commands = Begin(1), Commit(1, 0.5, [], [], False), End()
+    for send, *arguments in [*pushes, (host.report, 1, 1), *((host.command, c) for c in commands)]:
+        send(*arguments)
+        assert only(host).endswith("ignored: the server is not configured yet")
+    assert host.server.status.phase == Phase.WAITING and host.server.shard is None
+    assert host.status.phase == Phase.WAITING and host.status.epoch == 0
+
+
+@pytest.mark.parametrize(
+    "model_first, why", [(True, "no run is in progress"), (False, "does not hold that shard")]
+)
+def test_server_runs_once_it_knows_both_keys(model_first, why):
+    many, host = configured()
+    greet = [(host.greet_model, many.x), (host.greet_status,)]
+    for send, *arguments in greet if model_first else greet[::-1]:
+        assert host.server.status.phase == Phase.WAITING and host.server.status.epoch == 0
+        send(*arguments)
+        if host.server.status.phase == Phase.WAITING:  # after the first
+            check_ignored(host, why, host.push, 1, 0, normal(7))
+            commit = Commit(1, 0.5, [], [], False)
+            check_ignored(host, "no run is in progress", host.command, commit)
+    assert host.status.phase == Phase.RUNNING and host.status.states.tolist() == [State.NONE] * 4
+    assert host.model[HEADER:].tobytes() == many.x.tobytes()
+
+
+def test_first_pushes_of_another_size_are_ignored():
+    many, host = configured()
+    for size in (6, 8):
+        wrong = header(0, HELLO, size)
+        host.server.push(host.key(MODEL), wrong.copy(), wrong)
+        assert f"{HEADER + size} values, not 9" in only(host)
+    for k in (3, 5):
+        wrong = Report(HELLO, 0).to_array(k)
+        host.server.push(host.key(STATUS), wrong.copy(), wrong)
+        assert f"{status_size(k)} values, not {status_size(4)}" in only(host)
+        assert wrong.tobytes() == Report(HELLO, 0).to_array(k).tobytes()
+    host.greet_model(many.x)
+    assert host.server.status.phase == Phase.WAITING
+    host.greet_status()
+    assert host.status.phase == Phase.RUNNING
+
+
+# ---- configure -----------------------------------------------------------------------------
+
+
+def test_only_the_first_legal_configure_counts():
+    many = Cluster(normal(7))
+    host, command = many.hosts[0], Configure(**{**vars(many.setup), "epoch": MOST + 1})
+    check_ignored(host, "configure: epoch=16777217 is not a whole number", host.command, command)
+    many.start()
+    for change in (dict(), dict(settings=Settings(9), epoch=5)):
+        command = Configure(**{**vars(many.setup), **change})
+        check_ignored(host, "configure: the server is configured already", host.command, command)
+    assert host.server.setup == many.setup
+
+
+def test_whole_model_rule_is_ignored_by_several_servers(least_norm):
+    many, _ = configured(servers=2, rule="least-norm")
+    for host in many.hosts:
+        line = "command ignored: configure: rule 'least-norm' compares whole models, and each of "
+        assert only(host).startswith(line)
+        assert host.server.setup is None
+        host.command(Configure(**{**vars(many.setup), "settings": Settings(4, 1)}))
+        assert host.log == [] and host.server.setup is not None
+
+
+def test_whole_model_rule_runs_on_one_server(least_norm):
+    many = started(size=2, k=3, b=0, rule="least-norm")
+    # by coordinate slots 0 and 1 would win; as a whole slot 2 does
+    for slot, flat in enumerate([[0, 9], [9, 0], [1, 2]]):
+        many.push(slot, np.array(flat, np.float32))
+    many.commit(1.0)
+    assert many.logs == [] and many.model.tolist() == [1, 2]
+
+
+# ---- pushes of models and scores -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pushed, message",
+    [
+        (header(0, 0), "slot 0 of epoch 0 in epoch 1"),
+        (header(2, 0), "slot 0 of epoch 2 in epoch 1"),
+        (header(1, 4), "slot=4: needs 0 <= slot < 4"),
+        (header(1, -2), "slot=-2: needs 0 <= slot < 4"),
+        (header(1, math.nan), "epoch 1.0 and slot nan are not whole numbers"),
+        (header(1.5, 0), "epoch 1.5 and slot 0.0 are not whole numbers"),
+        (header(1, 1), "slot 1 of epoch 1 has been pushed already"),
+        (header(1, 0, size=6), "float32 (8,), not float32 (9,)"),
+        (header(1, 0).reshape(3, 3), "float32 (3, 3), not float32 (9,)"),
+        (header(1, 0)[:0], "float32 (0,), not float32 (9,)"),
+        (header(1, 0).astype(np.float64), "float64 (9,), not float32 (9,)"),
+        (header(1, 0).astype(np.int32), "int32 (9,), not float32 (9,)"),
+        (header(1, HELLO), "the model is initialised already"),
+    ],
+)
+def test_pushes_that_are_ignored(pushed, message):
+    host = started().hosts[0]
+    host.push(1, 1, normal(7))
+    key = host.key(MODEL)
+    line = f"push to key {key} ignored: {message}"
+    check_ignored(host, line, host.server.push, key, pushed, host.model)
+
+
+def test_pushes_to_unknown_keys_or_other_memory_are_ignored():
+    host = started(servers=1, workers=3).hosts[0]
+    for key in (-1, SCORES, SCORES + 3, 2**40):
+        line = f"push to key {key} ignored: unknown key"
+        check_ignored(host, line, host.server.push, key, header(1, 0), host.model)
+    for size in (0, 1, 8, 10):  # of the push and the memory
+        pushed, stored = header(1, 0, size=8)[:size], np.zeros(size, np.float32)
+        line = f"{size} values, not 9"
+        check_ignored(host, line, host.server.push, host.key(MODEL), pushed, stored)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_scores_of_followers_are_stored_unchanged(rank):
+    for host in started(servers=2, workers=3).hosts:
+        before, stored = host.frozen(), np.zeros(3, np.float32)
+        scores = np.array([1.5, math.nan, -0.0], np.float32)
+        host.server.push(host.key(SCORES + rank), scores, stored)
+        assert stored.tobytes() == scores.tobytes()
+        assert host.log == [] and host.frozen() == before
+
+
+@pytest.mark.parametrize("first, state", [(3, State.FINITE), (math.inf, State.NOT_FINITE)])
+def test_first_push_of_a_slot_counts(first, state):
+    many = started(k=1, b=0, nonfinite="keep")
+    host = many.hosts[0]
+    many.push(0, np.full(7, first, np.float32))
+    check_ignored(host, "pushed already", host.push, 1, 0, np.full(7, 4, np.float32))
+    assert host.status.states[0] == state
+    many.commit(1.0)
+    assert many.model.tolist() == [first] * 7
+
+
+# ---- reports -------------------------------------------------------------------------------
+
+
+def totals(host):
+    status = host.status
+    return status.done, status.training, status.transfer, status.sent
+
+
+def test_reports_are_added_up_until_the_commit():
+    many = started(workers=3)
+    host = many.hosts[0]
+    host.report(1, 1, 1.0, 2.0, 3.0)
+    host.report(1, 1, 1.5, 0.25, 100)  # replaces the first
+    assert totals(host) == (1, 1.5, 0.25, 100)
+    host.report(2, 1, 2.0, 0.5, 2.0**40)
+    assert totals(host) == (2, 3.5, 0.75, 100 + 2.0**40)
+    many.commit(0.5)
+    assert totals(host) == (0, 0, 0, 0)
+    host.report(1, 2, 4.0)
+    assert totals(host) == (1, 4.0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "rank, epoch",
+    [(0, 1), (3, 1), (-2, 1), (0.5, 1), (math.nan, 1), (1e300, 1)]
+    + [(1, 0), (1, 2), (1, 1.5), (1, math.nan)],
+)
+def test_reports_of_other_workers_or_epochs_are_ignored(rank, epoch):
+    """Worker 0 is the coordinator: it waits until exactly the others have reported."""
+    host = started(workers=3).hosts[0]
+    host.report(1, 1, 1.0, 2.0, 3.0)
+    line = f"report of worker {float(rank)} on epoch {float(epoch)}"
+    check_ignored(host, line, host.report, rank, epoch, 9.0, 9.0, 9.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
+def test_reports_of_impossible_costs_are_ignored(bad):
+    """The coordinator converts the bytes to an int: int(nan) would end the run."""
+    host = started(workers=3).hosts[0]
+    host.report(1, 1, 1.0, 2.0, 3.0)
+    for costs in ((bad, 1.0, 1.0), (1.0, bad, 1.0), (1.0, 1.0, bad)):
+        check_ignored(host, f"impossible costs {costs}", host.report, 2, 1, *costs)
+
+
+def test_reports_of_another_size_and_a_second_hello_are_ignored():
+    host = started().hosts[0]
+    report, before = Report(1, 1).to_array(5), host.frozen()
+    line = f"({status_size(5)},), not float32 ({status_size(4)},)"
+    check_ignored(host, line, host.server.push, host.key(STATUS), report, host.board)
+    host.report(HELLO, 0, 1.0)
+    assert host.log == [] and host.frozen() == before
+
+
+# ---- commands ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "epoch, accepted, refused, applied, message",
+    [
+        (2, [0, 1, 2], [], True, "epoch 2 does not follow 0"),
+        (MOST, [0, 1, 2], [], True, "epoch 16777216 does not follow 0"),
+        (MOST + 1, [0, 1, 2], [], True, "epoch=16777217 is not a whole number from 1 to 16777216"),
+        (1, [0, 1, 3], [], True, "cannot aggregate [0, 1, 3]: not all have arrived"),
+        (1, [0, 1, 3], [], False, "cannot aggregate [0, 1, 3]: not all have arrived"),
+        (1, [], [3], False, "cannot refuse [3]: not all have arrived"),
+        (1, [0, 1, 2, 4], [], True, "slots are out of range: needs 0 <= slot < 4"),
+        (1, [0, 1, 2], [4], True, "slots are out of range: needs 0 <= slot < 4"),
+        (1, [0, 1, 2], [MOST], True, "slots are out of range: needs 0 <= slot < 4"),
+        (1, [0, 1, 2], [MOST + 1], True, "slot=16777217 is not a whole number from 0 to 16777216"),
+        (1, [0, 1], [], True, "2 slots are too few for b=1"),
+    ],
+)
+def test_commits_that_are_ignored(epoch, accepted, refused, applied, message):
+    host = started().push_all(range(3)).hosts[0]
+    check_ignored(host, message, host.command, Commit(epoch, 0.5, accepted, refused, applied))
+    host.command(Commit(1, 0.5, [0, 1, 2], [], True))
+    assert host.log == [] and host.status.epoch == 1
+
+
+def push_one_not_finite(nonfinite):
+    """Pushes to three slots of four, of which the third is not finite."""
+    many = started(nonfinite=nonfinite)
+    for slot, value in enumerate([1, 2, np.inf]):
+        many.push(slot, np.full(7, value, np.float32))
+    states = [State.FINITE, State.FINITE, State.NOT_FINITE, State.NONE]
+    assert many.hosts[0].status.states.tolist() == states
+    return many, many.hosts[0]
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_reject_does_not_aggregate_nonfinite_pushes(applied):
+    many, host = push_one_not_finite("reject")
+    line = "command ignored: cannot aggregate [0, 1, 2]: not all have arrived and are finite"
+    check_ignored(host, line, host.command, Commit(1, 1.0, [0, 1, 2], [], applied))
+    states = host.status.states.tolist()
+    host.command(Commit(1, 1.0, [0, 1], [2], False))
+    assert host.log == [] and host.status.epoch == 1
+    assert host.status.outcomes.tolist() == states
+    assert host.model[HEADER:].tobytes() == many.x.tobytes()
+
+
+def test_keep_aggregates_nonfinite_pushes():
+    many, host = push_one_not_finite("keep")
+    commit = Commit(1, 1.0, [0, 1, 3], [], True)  # slot 3 has not arrived
+    check_ignored(host, "not all have arrived", host.command, commit)
+    host.command(Commit(1, 1.0, [0, 1, 2], [], True))
+    assert host.log == [] and host.status.epoch == 1
+    assert many.model.tolist() == [2.0] * 7  # the median of 1, 2 and infinity
+
+
+def test_an_epoch_is_committed_once():
+    many = started(servers=2).push_all(range(4))
+    many.commit(0.5)
+    commit = Commit(1, 0.5, [0, 1, 2, 3], [], True)
+    for host in many.hosts:
+        check_ignored(host, "epoch 1 does not follow 1", host.command, commit)
+        check_ignored(host, "slot 0 of epoch 1 in epoch 2", host.push, 1, 0, normal(7))
+
+
+def test_order_of_slots_in_a_commit_does_not_matter():
+    results = set()
+    for accepted in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        many = started().push_all(range(4))
+        many.command(Commit(1, 0.5, accepted, [], True))
+        results.add(many.model.tobytes())
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (Begin(0), "epoch 0 does not follow 0"),
+        (Begin(2), "epoch 2 does not follow 0"),
+        (Begin(MOST + 1), "begin: epoch=16777217 is not a whole number from 0 to 16777216"),
+        (b"", "not JSON"),
+        (b"\x80\x04N.", "not JSON"),
+        ("{}", "not a command"),
+        ("[" * 9999, ""),
+    ],
+)
+def test_other_commands_are_ignored_and_start_no_deadline(command, message):
+    many = started(deadline=5.0)
+    check_ignored(many.hosts[0], f"command ignored: {message}", many.command, command)
+    many.now += 100
+    many.push(0, normal(7))
+    assert many.hosts[0].status.states[0] == State.FINITE
+
+
+def test_second_begin_does_not_move_the_deadline():
+    many = started(deadline=5.0)
+    host = many.hosts[0]
+    host.command(Begin(1))
+    many.now += 6
+    check_ignored(host, "epoch 1 has begun already", host.command, Begin(1))
+    host.push(1, 0, many.x)
+    assert "arrived after the deadline" in only(host)
+
+
+# ---- status and end ------------------------------------------------------------------------
+
+
+def test_status_is_published_after_every_message():
+    """Even if something else were to overwrite the memory that workers pull it from."""
+    many = started(deadline=5.0)
+    host = many.hosts[0]
+    commands = Begin(1), b"rubbish", Commit(1, 0.5, [], [], False), End()
+    messages = [
+        (host.push, 1, 0, many.x),
+        (host.push, 1, 0, many.x),  # ignored
+        (host.report, 1, 1, 2.0),
+        (host.report, 9, 1, 2.0),  # ignored
+        *((host.command, command) for command in commands),
+        (host.server.push, 99, host.model.copy(), host.model),
+    ]
+    for send, *arguments in messages:
+        host.board[:] = -1
+        send(*arguments)
+        assert host.board.tobytes() == host.server.status.to_array().tobytes()
+    assert host.status.phase == Phase.ENDED and host.status.epoch == 1
+
+
+def test_messages_after_the_end_are_ignored():
+    many = started(servers=2).push_all(range(4))
+    many.command(End())
+    assert many.statuses("phase") == [Phase.ENDED] * 2 and many.logs == []
+    commit = Commit(1, 0.5, [0, 1, 2, 3], [], True)
+    for host in many.hosts:
+        check_ignored(host, "no run is in progress", host.command, commit)
+        check_ignored(host, "no run is in progress", host.push, 1, 0, normal(7))
+        check_ignored(host, "the server is configured already", host.command, many.setup)
+
+
+def test_model_after_the_end_does_not_start_the_run():
+    many, host = configured()
+    host.greet_status()
+    many.command(End())
+    assert host.status.phase == Phase.ENDED
+    host.greet_model(many.x)
+    assert host.status.phase == Phase.ENDED
