@@ -1,26 +1,35 @@
-"""Time, memory and disk a plan will take, from what a short calibration measured; no MXNet."""
+"""The time, memory and disk space a plan will take, from a short trial of its networks.
+
+The trial runs in child processes; nothing here imports MXNet until it is measured.
+"""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+import resource
+import sys
+import time
+import timeit
+from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Dict, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Job, Pool
+from slsgd_mx.system.processes import Message, Report
 
-Network = Tuple  # what makes two runs cost the same a step
+Network = Tuple  # equal for runs whose steps and exchanges cost the same
+STEPS = 6  # minibatches of the trial
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds and bytes of one network with the threads that one process will have."""
+    """Seconds and bytes of one network, in a process with the threads it will have."""
 
-    ready: float  # to load and build
+    ready: float  # seconds to load the data and build the network
     step: float  # one minibatch
     evaluated: float  # one image or batch of an evaluation
     exchange: float  # k pulls and pushes and the aggregation
@@ -35,8 +44,11 @@ class Forecast:
     disk_bytes: float
 
 
+# ---- the trial -----------------------------------------------------------------------------
+
+
 def network(config: RunConfig) -> Network:
-    """Runs with the same network and batch cost the same a step, those with equal k an epoch."""
+    """What determines the cost of a step (network, batch) and of an exchange (k)."""
     return (config.sizes.network, config.batch_size, config.k)
 
 
@@ -45,7 +57,7 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
     samples = {network(step.config): step.config for step in plan.to_do}
     measured = {}
     for key, config in samples.items():
-        message = {"do": "calibrate", "config": config.to_json()}
+        message = {"do": "slsgd_mx.sweeps.forecast:measure", "config": config.to_json()}
         jobs = [Job(f"calibration {number}", message) for number in range(pool.processes)]
         results = list(pool.run(jobs).values())
         for result in results:
@@ -56,8 +68,55 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
     return measured
 
 
+def measure(job: Message, report: Report) -> Message:
+    """Time a configuration's network on a little synthetic data; the job of a child process."""
+    from slsgd_mx.core.algorithm import init_server, pull
+    from slsgd_mx.core.server import ModelServer
+    from slsgd_mx.system.mxnet import mx
+    from slsgd_mx.tasks.build import build_task
+
+    began = time.perf_counter()  # a process imports MXNet once, for all its jobs
+    config = RunConfig.from_json(job["config"])
+    small = replace(config, n=config.k, sizes=config.sizes.sample(config.k * config.batch_size))
+    task = build_task(small)
+    task.initialize(0)
+    server = ModelServer(small.k, small.b, small.rule, small.nonfinite)
+    init_server(task, server)
+
+    def best_of(times: int, call: Callable[[], object]) -> float:
+        """The shortest time of several calls, in seconds."""
+        return min(timeit.repeat(lambda: (call(), mx.nd.waitall()), repeat=times, number=1))
+
+    def train() -> None:
+        task.train(0, STEPS, 1e-6, 0)
+
+    def exchange() -> None:
+        for slot in range(small.k):
+            pull(task, server)
+            for key, value in task.values.items():
+                server.push(key, value, slot)
+        server.update(1.0)
+
+    train()  # the first call compiles the network
+    task.evaluate()
+    ready = time.perf_counter() - began
+    memory_unit = 1 if sys.platform == "darwin" else 1024
+    measured = {
+        "ready": ready,
+        "step": best_of(3, train) / STEPS,
+        "evaluated": best_of(2, task.evaluate) / small.sizes.evaluated,
+        "exchange": best_of(2, exchange),
+        "model_bytes": sum(value.size * 4 for value in task.values.values()),
+        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * memory_unit,
+    }
+    return {"measured": measured}
+
+
+# ---- the forecast --------------------------------------------------------------------------
+
+
 def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
-    """What is left of one run, trained by so many workers at once."""
+    """The time to finish one run that so many workers train at once."""
     config, start = step.config, step.start
     passes = config.passes * config.sizes.steps_per_pass(config.n, config.batch_size)
     steps = passes if config.local_steps is None else mean(config.local_steps)
@@ -73,16 +132,15 @@ def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
 def forecast(
     plan: Plan, costs: Dict[Network, Measured], processes: int, workers: int = 1
 ) -> Forecast:
-    """The plan's time with so many processes, their memory, and what the folders grow by.
+    """The plan's time with so many processes, their memory, and the space its folders will take.
 
-    With a parameter server a run is trained by several ``workers``, each a process of its own.
+    On a parameter server a run is trained by several ``workers``, each a process of its own.
     """
     steps = plan.to_do
-    seconds = {
-        step.config: seconds_of(step, costs[network(step.config)], workers) for step in steps
-    }
-    models = [costs[network(step.config)].model_bytes for step in steps]
-    memory = [costs[network(step.config)].memory_bytes for step in steps]
+    step_costs = [costs[network(step.config)] for step in steps]
+    seconds = {s.config: seconds_of(s, cost, workers) for s, cost in zip(steps, step_costs)}
+    models = [cost.model_bytes for cost in step_costs]
+    memory = [cost.memory_bytes for cost in step_costs]
     busy = min(processes, len(steps))
     return Forecast(
         finish_time(steps, seconds, processes),
@@ -92,12 +150,12 @@ def forecast(
 
 
 def finish_time(steps: Sequence[Step], seconds: Dict[RunConfig, float], processes: int) -> float:
-    """When the last of the steps ends; a free process takes the first whose prefix is there."""
+    """When the last step ends; a free process takes the first step whose prefix is finished."""
     waiting, running, now = list(steps), [], 0.0  # running: (end, number in steps)
     pending = {step.config for step in steps}
     while waiting or running:
         for step in list(waiting):
-            if len(running) < processes and step.prefix not in pending:
+            if len(running) < processes and (step.prefix and step.prefix.config) not in pending:
                 waiting.remove(step)
                 end = now + seconds[step.config]
                 heapq.heappush(running, (end, steps.index(step)))

@@ -1,54 +1,62 @@
-"""Many runs: what is there already, what they share, what is left, and who computes it; no MXNet.
+"""Plan many runs: which are finished, which epochs they share, what is left to compute; no MXNet.
 
-A run folder is ``home / config.slug``.  Runs that differ only in what follows the epoch where alpha
-decays begin from one run of the epochs before it (``slsgd_mx.runs.prefix``), computed once.
+Run folders are found by their configuration (``RunIndex``).  Runs that differ only after the epoch
+where alpha decays start from one run of the epochs before it, their prefix
+(``slsgd_mx.runs.prefix``), computed once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import DataError, RunError
+from slsgd_mx.runs.folder import RunFolder, RunIndex
 from slsgd_mx.runs.prefix import prefix_of
-from slsgd_mx.runs.status import Outcome, read_outcome
+from slsgd_mx.runs.status import Outcome, check_data, read_outcome
 from slsgd_mx.sweeps.pool import Job, Listener, Pool, Result
 
 
 @dataclass(frozen=True)
 class Step:
-    """One run folder of a plan, and where computing it begins."""
+    """One run folder of a plan, and the epoch from which it is computed."""
 
     config: RunConfig
+    folder: Path
     outcome: Outcome
-    wanted: bool  # by a figure, not only as the beginning of other runs
-    prefix: Optional[RunConfig] = None  # the run it begins after; None: its own checkpoint or x_0
-    doomed: bool = False  # the run it begins after diverged, and so does it
+    wanted: bool  # by a figure, not only as the prefix of other runs
+    prefix: Optional[Step] = None  # the run it starts from; None: its own checkpoint or x_0
+
+    @property
+    def doomed(self) -> bool:
+        """Whether its prefix diverged, and therefore so does this run."""
+        return self.prefix is not None and self.prefix.outcome.state == "diverged"
 
     @property
     def start(self) -> int:
-        """The epoch after which there is something left to compute."""
-        return self.outcome.epoch if self.prefix is None else self.prefix.epochs
+        """The last epoch that need not be computed."""
+        return self.outcome.epoch if self.prefix is None else self.prefix.config.epochs
 
     @property
     def left(self) -> int:
-        """Epochs left to compute, if nothing diverges."""
+        """Epochs left to compute, unless the run diverges."""
         return self.config.epochs - self.start if self.open and not self.doomed else 0
 
     @property
     def open(self) -> bool:
-        """Whether there is something left to do."""
+        """Whether the run is neither finished nor damaged."""
         return self.outcome.state in ("missing", "begun")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Run folders in an order in which they can be computed."""
+    """Run folders, every prefix before the runs that start from it."""
 
     home: Path
     steps: Sequence[Step]
-    epochs_unshared: int  # what would be left if every figure computed its runs on its own
+    epochs_unshared: int  # epochs left if every figure computed all its runs itself
 
     @property
     def to_do(self) -> List[Step]:
@@ -61,26 +69,24 @@ class Plan:
 
 
 def make_plan(figures: Mapping[str, Sequence[RunConfig]], home: Path, share: bool = True) -> Plan:
-    """What is left to do for the runs of some figures; prefixes come first."""
-    wanted = list(dict.fromkeys(run for runs in figures.values() for run in runs))
-    outcomes = {run: read_outcome(home / run.slug, run) for run in wanted}
-    begins: Dict[RunConfig, RunConfig] = {}
+    """Plan the runs of some figures; without ``share`` every run starts from its own x_0."""
+    index, wanted = RunIndex(home), dict.fromkeys(run for runs in figures.values() for run in runs)
+
+    def look(run: RunConfig) -> Step:
+        folder = index.folder(run)
+        return Step(run, folder, read_outcome(folder, run), run in wanted)
+
+    steps = {run: look(run) for run in wanted}
+    alone = {run: step.left for run, step in steps.items()}
+    prefixes: Dict[RunConfig, Step] = {}
     for run in wanted:
-        prefix = prefix_of(run) if share and outcomes[run].state == "missing" else None
+        prefix = prefix_of(run) if share and steps[run].outcome.state == "missing" else None
         if prefix is not None:
-            begins[run] = prefix
-            if prefix not in outcomes:
-                outcomes[prefix] = read_outcome(home / prefix.slug, prefix)
-    prefixes = list(dict.fromkeys(begins.values()))
-    order = prefixes + [run for run in wanted if run not in set(prefixes)]
-    steps = []
-    for run in order:
-        prefix = begins.get(run)
-        doomed = prefix is not None and outcomes[prefix].state == "diverged"
-        steps.append(Step(run, outcomes[run], run in set(wanted), prefix, doomed))
-    alone = {run: Step(run, outcomes[run], True).left for run in wanted}
+            prefixes.setdefault(prefix, steps.get(prefix) or look(prefix))
+            steps[run] = replace(steps[run], prefix=prefixes[prefix])
+    ordered = {**prefixes, **{run: steps[run] for run in wanted if run not in prefixes}}
     unshared = sum(alone[run] for runs in figures.values() for run in runs)
-    return Plan(home, steps, unshared)
+    return Plan(home, list(ordered.values()), unshared)
 
 
 def carry_out(
@@ -90,27 +96,39 @@ def carry_out(
     listener: Optional[Listener] = None,
     engine: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, Result]:
-    """Compute what is left; return how every run of the plan that is not there yet ended.
+    """Compute what is left; return the results of runs that were unfinished or cannot be used.
 
-    ``engine`` has the options of a parameter server, if there is to be one for every run.
+    With ``engine``, the options of a parameter server, every run is computed on one of its own.
     """
+    useless = {s.config.slug: _why_useless(s, data_dir) for s in plan.steps if not s.open}
     jobs = [_job(step, plan.home, data_dir, engine) for step in plan.to_do]
-    damaged = [step for step in plan.steps if step.outcome.state == "damaged"]
     return {
-        **{step.config.slug: Result("failed", step.outcome.why) for step in damaged},
+        **{slug: Result("failed", why) for slug, why in useless.items() if why},
         **pool.run(jobs, listener),
     }
+
+
+def _why_useless(step: Step, data_dir: Optional[Path]) -> str:
+    """Why a run that is not going to be computed cannot be used either; "" if it can."""
+    if step.outcome.state == "damaged":
+        return step.outcome.why
+    try:
+        check_data(RunFolder(step.folder, step.config), data_dir)
+    except (RunError, DataError) as error:
+        return str(error)
+    return ""
 
 
 def _job(step: Step, home: Path, data_dir: Optional[Path], engine: Optional[Dict[str, Any]]) -> Job:
     slug, prefix = step.config.slug, step.prefix
     message = {
-        "do": "train",
+        "do": "slsgd_mx.sweeps.job:train",
         "config": step.config.to_json(),
-        "folder": str(home / slug),
-        "prefix": None if prefix is None else str(home / prefix.slug),
+        "folder": str(step.folder),
+        "prefix": None if prefix is None else str(prefix.folder),
         "data_dir": None if data_dir is None else str(data_dir),
         "engine": engine,
         "log": str(home / "logs" / f"{slug}.log"),
     }
-    return Job(slug, message, None if prefix is None else prefix.slug, step.config.sizes.data)
+    needs = None if prefix is None else prefix.config.slug
+    return Job(slug, message, needs, step.config.sizes.data)

@@ -1,34 +1,30 @@
-"""Several worker processes and the jobs they do; knows nothing of what the jobs are about."""
+"""Jobs distributed over several child processes; independent of what the jobs compute."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import selectors
 import signal
-import subprocess
-import sys
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Deque, Dict, List, Optional, Sequence
 
-from slsgd_mx.system.processes import Message, Reader, environment, how_it_ended, tail
+from slsgd_mx.system.processes import Child, Message, how_it_ended, tail
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a worker, by a name of its own."""
+    """One job, under a unique name, and the message that a child process is sent."""
 
     name: str
     message: Message
-    needs: Optional[str] = None  # the job that has to end well before
-    group: str = "all"  # those that fail together where an error is "fatal", as missing data is
+    needs: Optional[str] = None  # the job that must succeed first
+    group: str = "all"  # jobs that use the same data: if it is missing, all of them fail
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a job ended: "done", "diverged", "failed", or "skipped" for want of another."""
+    """How a job ended: "done", "diverged", "failed", or "skipped" because another job failed."""
 
     status: str
     why: str = ""
@@ -43,101 +39,96 @@ Listener = Callable[[Job, Message], None]
 
 
 class Pool:
-    """Worker processes with their share of the threads; leaving it lets them save and stop them.
+    """Child processes that take one job after another; on leaving, they save and are stopped.
 
-    Parameters
-    ----------
-    processes, threads : int
-        How many, and the threads of each.
+    Each of them has so many ``threads``, and these environment ``variables``.
     """
 
-    def __init__(self, processes: int, threads: int) -> None:
-        self.processes, self.threads = processes, threads
-        self.idle: List[_Worker] = []
-        self.busy: List[_Worker] = []
-        self.hopeless: Dict[str, str] = {}  # group ("": every one) -> why it cannot be done
+    def __init__(self, processes: int, threads: int, **variables: str) -> None:
+        self.processes, self.threads, self.variables = processes, threads, variables
+        self.idle: List[_Child] = []
+        self.busy: List[_Child] = []
+        self.hopeless: Dict[str, str] = {}  # group ("": all groups) -> why its jobs would fail
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        workers = self.idle + self.busy
-        for worker in workers:
-            worker.stop()
-        for worker in workers:
-            worker.process.wait()
-            worker.process.stdout.close()
+        children = self.idle + self.busy
+        for child in children:
+            child.process.send_signal(signal.SIGTERM)
+            child.close()
+        for child in children:
+            child.process.wait()
 
     def run(self, jobs: Sequence[Job], listener: Optional[Listener] = None) -> Dict[str, Result]:
-        """Do all jobs, each after the one it needs; return how each ended, by name."""
+        """Do all jobs, each after the one it needs; return their results by name."""
         results: Dict[str, Result] = {}
         self.hopeless = {}
         waiting: Deque[Job] = deque(jobs)
         notify = listener or (lambda job, message: None)
         while waiting or self.busy:
             self._hand_out(waiting, results, notify)
-            for worker in self._heard():
-                for message in worker.read():
+            for child in self._readable():
+                for message in child.read():
                     if message["event"] == "end":
-                        self._end(worker, _result(message), results, notify)
+                        self._end(child, _result(message), results, notify)
                     else:
-                        notify(worker.job, message)
-                if worker.gone and worker in self.busy:
-                    self._end(worker, Result("failed", worker.last_words()), results, notify)
+                        notify(child.job, message)
+                if child.ended and child in self.busy:
+                    self._end(child, Result("failed", child.why_it_died()), results, notify)
         return results
 
     def _hand_out(self, waiting: Deque[Job], results: Dict[str, Result], notify: Listener) -> None:
-        """Give every free place the first job that can begin."""
-        running = {worker.job.name for worker in self.busy}
+        """Start jobs, in order, as long as a process is free; skip those that would fail."""
+        unfinished = {job.name for job in waiting} | {child.job.name for child in self.busy}
         for job in list(waiting):
-            needed = results.get(job.needs) if job.needs else None
+            needed = results.get(job.needs or "")
             why = self.hopeless.get("", "") or self.hopeless.get(job.group, "")
             if not why and needed is not None and not needed.ok:
-                why = f"it begins after {job.needs}, which failed"
+                why = f"it starts after {job.needs}, which failed"
             if why:
                 waiting.remove(job)
                 results[job.name] = Result("skipped", why)
                 notify(job, {"event": "end", "status": "skipped"})
-            elif job.needs and needed is None and (job.needs in running or _in(waiting, job.needs)):
+            elif needed is None and job.needs in unfinished:
                 continue
             elif len(self.busy) < self.processes:
                 waiting.remove(job)
-                running.add(job.name)
-                self.busy.append(self._free_worker())
+                self.busy.append(self._free_child())
                 self.busy[-1].begin(job)
 
-    def _free_worker(self) -> _Worker:
-        """An idle process that is still there, or a new one."""
+    def _free_child(self) -> _Child:
+        """An idle process that is still alive, or a new one."""
         while self.idle:
-            worker = self.idle.pop()
-            if worker.process.poll() is None:
-                return worker
-        return _Worker(self.threads)
+            child = self.idle.pop()
+            if child.process.poll() is None:
+                return child
+            child.close()
+        return _Child(self.threads, **self.variables)
 
-    def _heard(self) -> List[_Worker]:
-        """Wait, but not for long, until a busy worker has said something or is gone."""
+    def _readable(self) -> List[_Child]:
+        """Wait up to half a second for busy processes that have reported something or ended."""
         with selectors.DefaultSelector() as selector:
-            for worker in self.busy:
-                selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+            for child in self.busy:
+                selector.register(child.pipe, selectors.EVENT_READ, child)
             return [key.data for key, _ in selector.select(timeout=0.5)]
 
     def _end(
-        self, worker: _Worker, result: Result, results: Dict[str, Result], notify: Listener
+        self, child: _Child, result: Result, results: Dict[str, Result], notify: Listener
     ) -> None:
-        self.busy.remove(worker)
-        if worker.gone:
-            worker.process.wait()
+        self.busy.remove(child)
+        if child.ended:
+            child.process.wait()
+            child.close()
         else:
-            self.idle.append(worker)
-        results[worker.job.name] = result
-        if result.content.get("fatal"):
-            everywhere = result.content["fatal"] == "all"
-            self.hopeless["" if everywhere else worker.job.group] = result.why
-        notify(worker.job, {"event": "end", "status": result.status})
-
-
-def _in(waiting: Deque[Job], name: str) -> bool:
-    return any(job.name == name for job in waiting)
+            self.idle.append(child)
+        results[child.job.name] = result
+        if result.content.get("kind") == "DiskError":
+            self.hopeless[""] = result.why
+        elif result.content.get("kind") == "DataError":
+            self.hopeless[child.job.group] = result.why
+        notify(child.job, {"event": "end", "status": result.status})
 
 
 def _result(message: Message) -> Result:
@@ -146,44 +137,17 @@ def _result(message: Message) -> Result:
     return Result(message["status"], message.get("why", ""), message)
 
 
-class _Worker:
-    """One process of ``slsgd_mx.sweeps.job``, in a session of its own, out of reach of Ctrl-C."""
+class _Child(Child):
+    """A child process and the job it does or did last."""
 
-    def __init__(self, threads: int) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "slsgd_mx.sweeps.job"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment(threads),
-            start_new_session=True,
-        )
-        self.job: Job
-        self.gone = False
-        self._reader = Reader(self.process)
+    job: Job
 
     def begin(self, job: Job) -> None:
         self.job = job
-        with contextlib.suppress(BrokenPipeError):  # it died while idle: reading will tell
-            self.process.stdin.write((json.dumps(job.message) + "\n").encode())
-            self.process.stdin.flush()
+        self.send(job.message)
 
-    def read(self) -> List[Message]:
-        """What it has said since; notes if it is gone."""
-        messages = self._reader.read()
-        self.gone = self._reader.ended or any(m.get("status") == "interrupted" for m in messages)
-        return messages
-
-    def last_words(self) -> str:
-        """Why a process that is gone may have died."""
+    def why_it_died(self) -> str:
         how = how_it_ended(self.process.wait())
         log = self.job.message.get("log")
         end = tail(Path(log)) if log else ""
         return f"its process {how}" + (f"; {log} ends with:\n{end}" if end else "")
-
-    def stop(self) -> None:
-        """Ask it to save and end."""
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""One memory, two views: NDArrays as NumPy arrays and back, without copying."""
+"""Views of NumPy arrays as NDArrays and of NDArrays as NumPy arrays, without copying."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slsgd_mx.system.mxnet import mx
 
 
 def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
-    """The same memory as an NDArray; the array given stays writeable.
+    """Return an NDArray that shares the memory of `array`, which stays writeable.
 
     >>> a = np.zeros(2, np.float32)
     >>> view = as_ndarray(a)
@@ -18,11 +18,11 @@ def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
     >>> view.asnumpy()
     array([3., 0.], dtype=float32)
     """
-    return mx.nd.from_numpy(array.view(), zero_copy=True)  # MXNet marks what it gets read-only
+    return mx.nd.from_numpy(array.view(), zero_copy=True)  # MXNet marks its argument read-only
 
 
 def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
-    """The values of an NDArray, read only.
+    """Return a read-only view of an NDArray, or a copy if it has no plain memory of its own.
 
     >>> as_numpy(mx.nd.array([[1, 2]]))
     array([[1., 2.]], dtype=float32)
@@ -34,7 +34,7 @@ def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
     mx.base.check_call(mx.base._LIB.MXNDArrayGetData(array.handle, ctypes.byref(pointer)))
     dtype = np.dtype(array.dtype)
     memory = (ctypes.c_char * (array.size * dtype.itemsize)).from_address(pointer.value)
-    memory.owner = array  # which lives as long as somebody looks into it
+    memory.owner = array  # keeps the array alive as long as the view
     view = np.frombuffer(memory, dtype).reshape(array.shape)
     view.flags.writeable = False
     return view

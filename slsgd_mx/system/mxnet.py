@@ -1,23 +1,22 @@
-"""Import MXNet 1.9.1 on today's NumPy and Python: the only file that knows how.
+"""Import MXNet 1.9.1 with current versions of NumPy and Python.
 
-The rest of the package writes ``from slsgd_mx.system.mxnet import mx``. Three things are in the
-way of a plain ``import mxnet``:
+The rest of the package writes ``from slsgd_mx.system.mxnet import mx``, because a plain ``import
+mxnet`` has three problems:
 
-- It reads ``np.bool``, which NumPy deprecated in 1.20 and removed in 1.24. No other removed name
-  is used by MXNet 1.9.1 or GluonNLP 0.10.0 (one call of ``np.int`` sits in ``mxnet.test_utils``).
-- If ``DMLC_ROLE`` is ``server`` or ``scheduler``, the import never returns: it becomes a
-  parameter server that unpickles whatever the network sends. So the variable is hidden meanwhile.
-- It warns about two dozen deprecations that a user can do nothing about.
+- It reads ``np.bool``, which NumPy deprecated in 1.20 and removed in 1.24.  MXNet 1.9.1 and
+  GluonNLP 0.10.0 use no other removed name (except ``np.int``, once, in ``mxnet.test_utils``).
+- If ``DMLC_ROLE`` is ``server`` or ``scheduler``, the import never returns: the process becomes a
+  parameter server that unpickles what the network sends.  So the variable is hidden during the
+  import.
+- It emits two dozen deprecation warnings that a user can do nothing about.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from types import ModuleType
 
 from slsgd_mx.system.threads import VARIABLE, thread_count
@@ -28,10 +27,8 @@ NOISE = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWar
 
 
 def obstacle(python: tuple[int, ...], numpy: str) -> str | None:
-    """Say in one sentence why MXNet cannot run on these versions, or return None if it can.
+    """Return a sentence that says why MXNet cannot run on these versions, or None if it can.
 
-    Examples
-    --------
     >>> obstacle((3, 11, 7), "1.23.5") is None
     True
     >>> obstacle((3, 12, 1), "2.1.0")
@@ -46,26 +43,13 @@ def obstacle(python: tuple[int, ...], numpy: str) -> str | None:
     return None
 
 
-@contextlib.contextmanager
-def _hidden_variable(name: str) -> Iterator[None]:
-    """Take an environment variable away for the length of a with block."""
-    value = os.environ.pop(name, None)
-    try:
-        yield
-    finally:
-        if value is not None:
-            os.environ[name] = value
-
-
 def _import(module: str, requirement: str) -> ModuleType:
-    """Import a module that is built on MXNet, quietly and never as a parameter server.
+    """Import a module without its warnings, and never as a parameter server.
 
-    Raises
-    ------
-    ImportError
-        In one sentence that names what to install.
+    Raises an ImportError if it fails; one sentence says what to install.
     """
-    with _hidden_variable("DMLC_ROLE"), warnings.catch_warnings():
+    role = os.environ.pop("DMLC_ROLE", None)
+    with warnings.catch_warnings():
         for category in NOISE:
             warnings.simplefilter("ignore", category)
         try:
@@ -78,10 +62,13 @@ def _import(module: str, requirement: str) -> ModuleType:
             raise ImportError(
                 f"{module} is installed but its compiled library does not load: {error}."
             ) from error
+        finally:
+            if role is not None:
+                os.environ["DMLC_ROLE"] = role
 
 
 def _import_mxnet() -> ModuleType:
-    """Check the versions, put ``np.bool`` back, and import MXNet."""
+    """Check the versions, restore ``np.bool``, and import MXNet."""
     try:
         import numpy as np
     except ModuleNotFoundError as error:
@@ -89,20 +76,19 @@ def _import_mxnet() -> ModuleType:
     reason = obstacle(sys.version_info[:3], np.__version__)
     if reason:
         raise ImportError(reason)
-    # vars(), because hasattr() would set off the deprecation warning. MXNet also reads the name
-    # long after its import, so it stays.
+    # vars(), because hasattr() would trigger the deprecation warning.  The name stays, because
+    # MXNet also reads it after the import.
     if "bool" not in vars(np):
         np.bool = bool
-    os.environ.setdefault(VARIABLE, str(thread_count()))  # by itself it takes half the cores
-    # OpenMP threads that wait for each other spin, in vain where other work has taken a core. One
-    # trial with both cores taken: 223 images/s with this bound, 141 without; on idle cores no
-    # difference beyond the noise was seen.
+    os.environ.setdefault(VARIABLE, str(thread_count()))  # MXNet's default is half the cores
+    # Waiting OpenMP threads spin, which wastes time if other processes occupy a core.  Measured
+    # with both cores busy: 223 images/s with this bound, 141 without; on idle cores no difference.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     return _import("mxnet", "mxnet==1.9.1")
 
 
 def import_gluonnlp() -> ModuleType:
-    """Import GluonNLP, which takes a second and which only the language model needs."""
+    """Import GluonNLP, which takes a second and is needed only by the language model."""
     return _import("gluonnlp", "gluonnlp==0.10.0")
 
 

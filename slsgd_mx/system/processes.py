@@ -1,48 +1,86 @@
-"""Processes of ours that start one another: JSON lines between them; none outlives its parent."""
+"""The parent's side of child processes: start one, send it jobs, read its reports.
+
+The child's side, and the messages, are in ``slsgd_mx.system.child``.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, BinaryIO, Callable, Dict, List, Union
 
 Message = Dict[str, Any]
 Report = Callable[..., None]
 
 
 def environment(threads: int, **more: str) -> Dict[str, str]:
-    """That of this process, for a child that computes with so many threads of its own."""
+    """This process's environment, changed for a child that computes with ``threads`` threads."""
     home = str(Path(__file__).resolve().parents[2])
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(paths)}
+    if sys.version_info < (3, 12):  # MXNet imports distutils; that of setuptools takes 0.3 s
+        own["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"
     return {**os.environ, **own, **more}
 
 
-def reporter() -> Report:
-    """Keep standard output for reports; whatever else is printed goes to standard error."""
-    out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    return lambda **message: print(json.dumps(message), file=out, flush=True)
-
-
 class Reader:
-    """Messages from a child's standard output."""
+    """Messages from a pipe, one JSON object per line."""
 
-    def __init__(self, process: subprocess.Popen) -> None:
-        self.process, self.ended = process, False
+    def __init__(self, pipe: BinaryIO) -> None:
+        self.pipe, self.ended = pipe, False
         self._rest = b""
 
     def read(self) -> List[Message]:
-        """What it has said since; waits if it has said nothing, and notes the end."""
-        text = os.read(self.process.stdout.fileno(), 1 << 16)
-        *lines, self._rest = (self._rest + text).split(b"\n")
-        self.ended = not text
-        return [json.loads(line) for line in lines]
+        """Wait for data and return the messages completed by it; set ``ended`` after the last."""
+        data = os.read(self.pipe.fileno(), 1 << 16)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        messages = [json.loads(line) for line in lines]
+        self.ended = not data or any(m.get("status") == "interrupted" for m in messages)
+        return messages
+
+
+class Child(Reader):
+    """A process of ``slsgd_mx.system.child``, in its own session so that Ctrl-C does not reach it.
+
+    Its standard error goes to ``log``; if this process dies, it receives ``death_signal`` (Linux).
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        log: Union[int, BinaryIO] = subprocess.DEVNULL,
+        death_signal: int = signal.SIGTERM,
+        **variables: str,
+    ) -> None:
+        module = [sys.executable, "-m", "slsgd_mx.system.child"]
+        self.process = subprocess.Popen(
+            [*module, str(os.getpid()), str(int(death_signal))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(threads, **variables),
+            start_new_session=True,
+        )
+        super().__init__(self.process.stdout)
+
+    def send(self, job: Message, last: bool = False) -> None:
+        """Send a job; after the ``last`` one the child exits with that job's exit code."""
+        with contextlib.suppress(BrokenPipeError):  # it has died: reading its output reveals that
+            self.process.stdin.write(json.dumps(job).encode() + b"\n")
+            self.process.stdin.flush()
+            if last:
+                self.process.stdin.close()
+
+    def close(self) -> None:
+        """Close both pipes; a child that reports afterwards saves its work and exits."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def how_it_ended(code: int) -> str:
@@ -56,7 +94,7 @@ def how_it_ended(code: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process was sent SIGSTOP, as far as this system tells."""
+    """Whether a process was suspended with SIGSTOP; False on systems without /proc."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -65,20 +103,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def tail(path: Path, lines: int = 5) -> str:
-    """The end of a log."""
+    """The last lines of a log; nothing if it cannot be read."""
     try:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
     except OSError:
         return ""
-
-
-def die_with_parent(number: int = signal.SIGTERM, parent: Optional[int] = None) -> None:
-    """Linux: ask for a signal when the parent dies. Elsewhere the next report fails, soon enough.
-
-    With ``parent``, its process id, a parent that is dead already is noticed too.
-    """
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, int(number))
-    if parent is not None and os.getppid() != parent:
-        os._exit(1)

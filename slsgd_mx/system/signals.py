@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM that cannot get lost.
+"""Ctrl-C and SIGTERM that are never lost.
 
-Python drops an exception that is raised while an object is being deleted, and MXNet deletes arrays
-all the time: an interrupt that comes just then would be swallowed.  So it is noted as well, and
-whoever runs for long asks for it now and then.
+Python discards an exception that is raised while an object is being deleted, and MXNet deletes
+arrays all the time, so a KeyboardInterrupt may be lost.  The handler therefore records the signal
+too, and long-running loops call ``check``.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _held: List[bool] = []
 
 
 def install() -> None:
-    """Treat SIGTERM, which schedulers send, like Ctrl-C, and note both."""
+    """Treat SIGTERM, which schedulers send, like Ctrl-C, and record both."""
     _received.clear()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _note)
+        signal.signal(number, _handle)
 
 
 def check() -> None:
-    """Raise the interrupt that came and was swallowed, if one did."""
+    """Raise KeyboardInterrupt if a signal was received."""
     if _received:
         raise KeyboardInterrupt(_received[-1])
 
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """Let nothing break into what has to be finished, such as saving; ``check`` tells later."""
+    """Do not interrupt the with block, such as a save; a later ``check`` raises instead."""
     _held.append(True)
     try:
         yield
@@ -38,7 +38,7 @@ def held() -> Iterator[None]:
         _held.pop()
 
 
-def _note(number: int, frame: object) -> None:
+def _handle(number: int, frame: object) -> None:
     _received.append(number)
     if not _held:
         raise KeyboardInterrupt(number)

@@ -1,4 +1,4 @@
-"""Where the seconds of an epoch go: one activity at a time."""
+"""Measure the seconds of each activity in an epoch."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Callable, Dict
 
 @dataclass(frozen=True)
 class Costs:
-    """What an epoch cost, summed over the processes that computed it; aggregation is the longest.
+    """What an epoch cost, summed over its worker processes; aggregation is the slowest server's.
 
-    In one process MXNet copies models behind the caller's back, so that part of what is called
-    training is waiting for a copy, and nothing is sent.
+    In one process nothing is sent, and because MXNet copies models asynchronously, part of the
+    training time is spent waiting for a copy.
     """
 
     training: float = 0.0  # seconds
     transfer: float = 0.0
     aggregation: float = 0.0
-    sent: int = 0  # bytes of models, and of what goes with them, pushed and pulled
+    sent: int = 0  # bytes pushed and pulled: models and their headers
 
 
 class Stopwatch:
-    """Seconds by activity; switching to one ends the one before.
+    """Seconds by activity; switching to an activity ends the previous one.
 
     >>> now = iter([0.0, 1.0, 3.0, 3.5])
     >>> watch = Stopwatch(lambda: next(now))
@@ -37,7 +37,7 @@ class Stopwatch:
         self._seconds: Dict[str, float] = {}
 
     def switch(self, activity: str) -> None:
-        """What follows is this activity; the empty one is not counted."""
+        """Begin an activity; the empty one is not counted."""
         now = self._clock()
         if self._activity:
             spent = self._seconds.get(self._activity, 0.0) + now - self._since
@@ -45,10 +45,10 @@ class Stopwatch:
         self._activity, self._since = activity, now
 
     def reset(self) -> None:
-        """Forget what was counted, and count nothing."""
+        """Discard the seconds counted so far and end the activity."""
         self._activity, self._seconds = "", {}
 
     def take(self) -> Dict[str, float]:
-        """The seconds counted so far; counting starts anew."""
+        """Return the seconds counted so far and reset them."""
         seconds, self._seconds = self._seconds, {}
         return seconds

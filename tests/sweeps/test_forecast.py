@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from slsgd_mx.sweeps.forecast import (
     calibrate,
     finish_time,
     forecast,
+    measure,
     network,
     seconds_of,
 )
@@ -27,31 +29,26 @@ COST = Measured(
 
 
 def step(config, epoch=0, prefix=None):
-    return Step(config, Outcome("begun" if epoch else "missing", epoch), True, prefix)
+    outcome = Outcome("begun" if epoch else "missing", epoch)
+    return Step(config, Path("run"), outcome, True, prefix and step(prefix))
 
 
 # ---- one run -------------------------------------------------------------------------------
 
 
-def test_a_run_from_its_first_epoch(tiny):
+@pytest.mark.parametrize("epoch, rows", [(0, 3), (2, 3), (3, 2), (4, 2), (6, 1)])
+def test_a_run_with_a_checkpoint_or_from_its_first_epoch(tiny, epoch, rows):
     """4 workers of 1 step, 7 epochs, rows after 3, 6 and 7 of 80 + 20 images."""
-    whole = step(tiny(epochs=7, eval_every=3))
-    assert seconds_of(whole, COST) == pytest.approx(3 + 7 * (4 * 1 * 0.01 + 0.5) + 3 * 100 * 0.001)
-    every_second = step(tiny(epochs=6, eval_every=2))
-    assert seconds_of(every_second, COST) == pytest.approx(3 + 6 * 0.54 + 3 * 0.1)
+    expected = 3 + (7 - epoch) * (4 * 1 * 0.01 + 0.5) + rows * 100 * 0.001
+    assert seconds_of(step(tiny(epochs=7, eval_every=3), epoch), COST) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("epoch, rows", [(2, 3), (3, 2), (4, 2), (6, 1)])
-def test_a_run_that_was_begun(tiny, epoch, rows):
-    begun = step(tiny(epochs=7, eval_every=3), epoch)
-    expected = 3 + (7 - epoch) * 0.54 + rows * 0.1
-    assert seconds_of(begun, COST) == pytest.approx(expected)
-
-
-def test_a_run_that_begins_after_another(tiny):
+def test_a_run_that_starts_from_a_prefix_and_one_evaluated_every_second_epoch(tiny):
     config = tiny(epochs=7, eval_every=3, alpha=0.5, alpha_decay_epoch=3)
     after = step(config, prefix=prefix_of(config))
     assert seconds_of(after, COST) == pytest.approx(3 + 4 * 0.54 + 2 * 0.1)
+    every_second = step(tiny(epochs=6, eval_every=2))
+    assert seconds_of(every_second, COST) == pytest.approx(3 + 6 * 0.54 + 3 * 0.1)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +78,7 @@ def test_a_language_model(tiny):
 
 
 def ends(tiny, processes, *seconds, prefixes=()):
-    """When runs of these seconds end; ``prefixes`` tells which begin after which."""
+    """When runs of these seconds end; ``prefixes`` maps a run to the run it starts from."""
     configs = [tiny(seed=seed) for seed in range(len(seconds))]
     after = dict(prefixes)
     steps = [
@@ -99,29 +96,29 @@ def test_runs_one_after_the_other_and_side_by_side(tiny):
     assert ends(tiny, 2) == 0
 
 
-def test_runs_that_wait_for_their_beginning(tiny):
+def test_runs_that_wait_for_their_prefix(tiny):
     assert ends(tiny, 2, 4, 3, 3) == 6  # 4 beside 3 + 3
     assert ends(tiny, 2, 4, 3, 3, prefixes={1: 0, 2: 0}) == 7  # 4, then 3 beside 3
     assert ends(tiny, 1, 4, 3, 3, prefixes={1: 0, 2: 0}) == 10
-    assert ends(tiny, 2, 10, 1, 10, prefixes={1: 0}) == 11  # nobody idles: 10 beside 10, then 1
+    assert ends(tiny, 2, 10, 1, 10, prefixes={1: 0}) == 11  # no process idles: 10 beside 10, then 1
     assert ends(tiny, 2, 4, 2, 3, 3, prefixes={2: 0, 3: 1}) == 7  # 2, then 3 after the 4
-    done = tiny(seed=9)  # a beginning that is there keeps nobody waiting
+    done = tiny(seed=9)  # a finished prefix keeps no run waiting
     waiting = step(tiny(), prefix=done)
     assert finish_time([waiting], {waiting.config: 3.0}, 2) == 3
 
 
 def test_a_plan(tiny, tmp_path):
-    """A beginning, two runs after it, and one of a larger network."""
+    """A prefix, two runs that start from it, and one of a larger network."""
     usual = dict(epochs=4, eval_every=2, alpha_decay_epoch=2)
     narrow, wide = [tiny(alpha=a, **usual) for a in (1, 0.5)], tiny(width=4, epochs=1)
     plan = make_plan({"a": narrow, "b": [wide]}, tmp_path)
     large = dataclasses.replace(COST, ready=50.0, model_bytes=1000.0, memory_bytes=30.0)
     costs = {network(narrow[0]): COST, network(wide): large}
     assert len(plan.to_do) == 4 and len(costs) == 2
-    part = 3 + 2 * 0.54 + 0.1  # two epochs and an evaluation: the beginning, and what follows it
+    part = 3 + 2 * 0.54 + 0.1  # two epochs and an evaluation: the prefix, and each run after it
     last = 50 + 0.54 + 0.1
     three = forecast(plan, costs, processes=3)
-    assert three.seconds == pytest.approx(last)  # it begins at once, and the others end before
+    assert three.seconds == pytest.approx(last)  # it starts at once, and the others end before it
     assert three.memory_bytes == 3 * 30
     assert three.disk_bytes == (3 * 100 + 1000) + 2 * 3 * 1000  # models, two checkpoints each
     eight = forecast(plan, costs, processes=8)
@@ -129,10 +126,7 @@ def test_a_plan(tiny, tmp_path):
     assert (eight.memory_bytes, eight.disk_bytes) == (4 * 30, 1300 + 2 * 4 * 1000)
     one = forecast(plan, costs, processes=1)
     assert one == Forecast(pytest.approx(3 * part + last), 30, 1300 + 2 * 1000)
-
-
-def test_nothing_to_do_takes_nothing(tmp_path):
-    assert forecast(make_plan({}, tmp_path), {}, 2) == Forecast(0, 0, 0)
+    assert forecast(make_plan({}, tmp_path), {}, 2) == Forecast(0, 0, 0)  # nothing to do
 
 
 # ---- calibration ---------------------------------------------------------------------------
@@ -161,7 +155,7 @@ def test_costs_are_the_mean_of_all_processes(tiny, tmp_path):
 
 
 def test_a_real_calibration(tiny, tmp_path, tiny_task):
-    """Of real data that is not there: a trial needs none."""
+    """The real data is missing: a trial needs none."""
     config = tiny(data="cifar10", k=2, q=1)
     plan = make_plan({"a": [config]}, tmp_path / "runs")
     with Pool(processes=1, threads=1) as pool:
@@ -179,7 +173,6 @@ def test_a_real_calibration(tiny, tmp_path, tiny_task):
 
 @pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
 def test_a_real_calibration_of_a_language_model(tiny):
-    from slsgd_mx.sweeps.calibration import measure
-
-    cost = Measured(**measure(tiny(data="wikitext2", k=1)))
+    job = {"config": tiny(data="wikitext2", k=1).to_json()}
+    cost = Measured(**measure(job, None)["measured"])
     assert all(math.isfinite(v) and v > 0 for v in dataclasses.asdict(cost).values())

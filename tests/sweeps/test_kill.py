@@ -1,6 +1,6 @@
 """A whole figure in real processes that is killed, interrupted and run again.
 
-Figure 11 has the fewest runs that share their beginnings: four after two.
+Figure 11 has the fewest runs that share prefixes: four runs, two prefixes.
 """
 
 import os
@@ -14,37 +14,29 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers.parameter_server import COMMAND, alive, children
 
-import slsgd_mx
 from slsgd_mx.cli import main, planning
 from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.system.processes import environment
+from slsgd_mx.system.threads import thread_count
 
-COMMAND = "import sys; from slsgd_mx.cli import main; main(prog_name='slsgd-mx')"
 SIZES = (
-    "--preset smoke --vocab-size 24 --bptt 4 --device-batches 2 --loss-batches 4 --test-batches 3 "
+    "--preset smoke --vocab-size 24 --bptt 4 --device-batches 1 --loss-batches 2 --test-batches 1 "
     "-n 8 -k 5 --batch-size 3 --width 8 --no-warm-up --repeats 1"
 )
-FIGURE = [
-    "fig11",
-    *SIZES.split(),
-    "--epochs",
-    "16",
-    "--alpha-decay-epoch",
-    "2",
-    "--eval-every",
-    "1",
-]
-PLANNED = 2 * 2 + 4 * 14  # epochs of two beginnings of 2 and of the four runs after them
+FIGURE = f"fig11 {SIZES} --epochs 12 --alpha-decay-epoch 2 --eval-every 1".split()
+PLANNED = 2 * 2 + 4 * 10  # epochs of the two prefixes, and of the four runs after them
 PATIENCE = 300  # seconds
 
 
 def arguments(home, *more):
-    return [*FIGURE, "--runs", str(home / "the runs"), "--out", str(home / "pictures"), *more]
+    return [*FIGURE, "--runs", str(home / "the runs"), "--figures", str(home / "pictures"), *more]
 
 
 def stay_on_one_core():
-    """Then a process has one thread, on any machine, and there is one unless we ask for more."""
+    """By default the command then starts one process with one thread, on any machine."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -52,14 +44,12 @@ def stay_on_one_core():
 @pytest.fixture(scope="module")
 def start():
     """``start(home, ...)``: the command in a process that does not outlive the tests."""
-    package = str(Path(slsgd_mx.__file__).parent.parent)
-    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     started = []
 
     def start(home, *more):
         process = subprocess.Popen(
             [sys.executable, "-c", COMMAND, *arguments(home, *more)],
-            env={**os.environ, "PYTHONPATH": path},
+            env=environment(thread_count()),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a group to send Ctrl-C to, as a terminal does
@@ -75,19 +65,19 @@ def start():
 
 
 def said_by(process):
-    """All it printed, once it has ended."""
+    """All that it printed; waits for its end."""
     return process.communicate(timeout=PATIENCE)[0].decode()
 
 
 def computed(text):
-    """Epochs that were computed, as the command says."""
+    """The number of epochs computed, according to the command."""
     (count,) = re.findall(r"^computed (\d+) epochs", text, re.MULTILINE)
     return int(count)
 
 
 @pytest.fixture
 def dry_run(monkeypatch):
-    """``dry_run(home)``: epochs to compute, as ``--dry-run`` says; without its calibration."""
+    """``dry_run(home)``: epochs to compute, according to ``--dry-run``; without its forecast."""
 
     def dry_run(home):
         result = CliRunner().invoke(main, [*arguments(home), "--dry-run"])
@@ -111,41 +101,17 @@ def done(home):
 
 
 def wait_until(process, condition):
-    """Return as soon as it holds; fail if the command ends before."""
+    """Return as soon as the condition holds; fail if the command ends before."""
     give_up = time.monotonic() + PATIENCE
     while not condition():
         assert process.poll() is None, said_by(process)
-        assert time.monotonic() < give_up, "it did not get there"
+        assert time.monotonic() < give_up, "the condition was not met in time"
         time.sleep(0.002)
-
-
-def children(pid):
-    """Processes that a process has started, with the time they began; none without /proc."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        fields = stat(path)
-        if fields and int(fields[1]) == pid:
-            found[path] = fields[19]
-    return found
-
-
-def stat(path):
-    """State, parent and so on of a process; nothing once it has ended."""
-    try:
-        fields = path.read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return []
-    return [] if fields[0] in "ZX" else fields  # a zombie holds nothing
-
-
-def is_there(path, began):
-    fields = stat(path)
-    return bool(fields) and fields[19] == began
 
 
 @pytest.fixture(scope="module")
 def unbroken(start, tmp_path_factory):
-    """Home of the figure computed without interruption, and what the command said."""
+    """The home of the figure computed without interruption, and the command's output."""
     home = tmp_path_factory.mktemp("unbroken")
     process = start(home)
     text = said_by(process)
@@ -157,44 +123,44 @@ def figure(home):
     return (home / "pictures" / "fig11.csv").read_bytes()
 
 
-def test_what_a_dry_run_says_is_what_is_computed(unbroken, dry_run, tmp_path):
+def test_a_dry_run_predicts_the_epochs_computed(unbroken, dry_run, tmp_path):
     home, text = unbroken
     assert dry_run(tmp_path) == computed(text) == PLANNED
     assert list(tmp_path.iterdir()) == []
     assert dry_run(home) == 0
-    assert len(done(home)) == 6 and len(figure(home).splitlines()) == 1 + 4 * 16
+    assert len(done(home)) == 6 and len(figure(home).splitlines()) == 1 + 4 * 12
 
 
 def test_killed_and_interrupted_and_run_again_equals_unbroken(start, unbroken, dry_run, tmp_path):
     process = start(tmp_path, "--jobs", "2")
     wait_until(process, lambda: len(done(tmp_path)) >= 1)
-    workers = children(process.pid)
-    assert len(workers) == 2 or not Path("/proc/self/stat").exists()
+    started = children(process.pid)
+    assert len(started) == 2 or not Path("/proc/self/stat").exists()
     process.kill()
     process.wait()
     assert len(done(tmp_path)) < 6 and not (tmp_path / "pictures").exists()
     give_up = time.monotonic() + PATIENCE / 10
-    while any(is_there(*worker) for worker in workers.items()):
-        assert time.monotonic() < give_up, "a worker outlives its command"
+    while any(map(alive, started)):
+        assert time.monotonic() < give_up, "a child outlives its command"
         time.sleep(0.02)
 
     process = start(tmp_path, "--jobs", "2")
 
     def in_the_middle_of_a_run():
-        going_on = [folder for folder in run_folders(tmp_path) if not (folder / "DONE").exists()]
-        return any(4 <= len(read_metrics(folder)) < 8 for folder in going_on)
+        running = [folder for folder in run_folders(tmp_path) if not (folder / "DONE").exists()]
+        return any(4 <= len(read_metrics(folder)) < 8 for folder in running)
 
     wait_until(process, in_the_middle_of_a_run)
-    workers = children(process.pid)
+    started = children(process.pid)
     os.killpg(process.pid, signal.SIGINT)
     text = said_by(process)
     assert process.returncode == 130 and "Traceback" not in text
-    assert not any(is_there(*worker) for worker in workers.items())  # it waited for them
+    assert not any(map(alive, started))  # the command waited for them
     (line,) = [line for line in text.splitlines() if line.strip().startswith("slsgd-mx fig11")]
     assert shlex.split(line)[1:] == arguments(tmp_path, "--jobs", "2")
     begun = [folder for folder in run_folders(tmp_path) if folder not in done(tmp_path)]
     assert any(newest_epoch(folder / "checkpoint") >= 3 for folder in begun)
-    for folder in begun:  # all but the epoch under way, or nothing but a beginning half copied
+    for folder in begun:  # at most the current epoch is lost; or a prefix was being copied
         epoch, rows = newest_epoch(folder / "checkpoint"), len(read_metrics(folder))
         assert rows - 1 <= epoch <= rows or (epoch, rows) == (0, 2), folder
 

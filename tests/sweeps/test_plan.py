@@ -1,61 +1,41 @@
-"""Plans of many runs: what they share, what is left; and two processes that carry one out."""
+"""Plans of many runs: shared prefixes, epochs left; and two processes that carry one out."""
 
-import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
-import numpy as np
 import pytest
-from helpers.run_folders import numbers
+from helpers.run_folders import keep, numbers
 
-import slsgd_mx
-from slsgd_mx.errors import DivergedError
-from slsgd_mx.runs.folder import RunStore
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool
+from slsgd_mx.system.processes import environment
 
-VALUES = {"w": np.zeros((2, 3), np.float32)}
-on_text = pytest.mark.parametrize("tiny", ["lstm"], indirect=True)  # the quicker one
+on_problem = pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
 
 
 @pytest.fixture
 def run(tiny):
     """``run(alpha, **changes)``: six epochs, evaluated every second, alpha decays after four."""
-
-    def run(alpha, **changes):
-        return tiny(
-            alpha=alpha, **{"epochs": 6, "eval_every": 2, "alpha_decay_epoch": 4, **changes}
-        )
-
-    return run
-
-
-def keep(home, config, epoch):
-    """A run that got so far, its numbers made up."""
-    with RunStore(home / config.slug, config) as store:
-        store.resume()
-        for t in range(config.eval_every, epoch + 1, config.eval_every):
-            row = {**dict.fromkeys(store.columns, 0.5), "epoch": t, "refused_devices": ""}
-            store.append(row)
-        store.save_checkpoint(epoch, VALUES, {})
-        if epoch == config.epochs:
-            store.finish(VALUES)
-    return home / config.slug
+    six = dict(epochs=6, eval_every=2, alpha_decay_epoch=4)
+    return lambda alpha, **changes: tiny(alpha=alpha, **{**six, **changes})
 
 
 def listed(plan):
-    """Every step as (config, epochs left, the run it begins after)."""
-    return [(step.config, step.left, step.prefix) for step in plan.steps]
+    """Every step as (config, epochs left, prefix)."""
+    return [(s.config, s.left, s.prefix and s.prefix.config) for s in plan.steps]
+
+
+def statuses(results):
+    return {slug: result.status for slug, result in results.items()}
 
 
 # ---- plans ---------------------------------------------------------------------------------
 
 
-def test_equal_runs_and_equal_beginnings_are_computed_once(run, tmp_path):
+def test_equal_runs_and_equal_prefixes_are_computed_once(run, tmp_path):
     one, half = run(1), run(0.5)
     trimmed, constant = run(0.5, b=1), run(0.5, alpha_schedule="constant")
     figures = {"fig1": [one, half], "fig2": [half, trimmed, constant]}
@@ -74,7 +54,7 @@ def test_equal_runs_and_equal_beginnings_are_computed_once(run, tmp_path):
     assert plan.epochs == 4 + 4 + 2 + 2 + 2 + 6
     assert plan.epochs_unshared == 2 * 6 + 3 * 6
     assert plan.to_do == plan.steps and plan.home == tmp_path
-    assert list(tmp_path.iterdir()) == []  # a plan only looks
+    assert list(tmp_path.iterdir()) == []  # planning writes nothing
 
 
 def test_without_sharing(run, tmp_path):
@@ -84,7 +64,7 @@ def test_without_sharing(run, tmp_path):
     assert (plan.epochs, plan.epochs_unshared) == (12, 18)
 
 
-def test_a_wanted_run_that_is_the_beginning_of_others(run, tmp_path):
+def test_a_wanted_run_that_is_the_prefix_of_others(run, tmp_path):
     """As in Figure 5, whose alpha=1 ends where alpha decays in Figure 4."""
     half, short = run(0.5), run(1, epochs=4)
     assert prefix_of(half) == short
@@ -95,12 +75,12 @@ def test_a_wanted_run_that_is_the_beginning_of_others(run, tmp_path):
         assert (plan.epochs, plan.epochs_unshared) == (6, 10)
 
 
-def test_only_what_is_left_counts(run, tmp_path):
-    """One done, one begun, one missing whose beginning is begun."""
+def test_only_missing_epochs_are_planned(run, tmp_path):
+    """One run is done, one begun, and one missing whose prefix is begun."""
     one, half, fifth, alone = run(1), run(0.5), run(0.2), run(0.5, seed=1)
-    keep(tmp_path, one, 6)
-    keep(tmp_path, half, 3)
-    keep(tmp_path, prefix_of(one), 2)
+    keep(tmp_path / one.slug, one, 6)
+    keep(tmp_path / half.slug, half, 3)
+    keep(tmp_path / prefix_of(one).slug, prefix_of(one), 2)
     plan = make_plan({"a": [one, half, fifth], "b": [half, alone]}, tmp_path)
     shared, shared_alone = prefix_of(fifth), prefix_of(alone)
     assert listed(plan) == [
@@ -116,58 +96,45 @@ def test_only_what_is_left_counts(run, tmp_path):
     assert [step.config for step in plan.to_do] == [shared, shared_alone, half, fifth, alone]
 
 
-def test_a_beginning_that_is_there_costs_nothing(run, tmp_path):
+@pytest.mark.parametrize("epoch, diverged, left", [(4, False, 2), (2, True, 0)])
+def test_a_prefix_that_is_finished_or_diverged_costs_nothing(run, tmp_path, epoch, diverged, left):
+    """If it diverged, so does the run that starts from it, which remains to be marked."""
     half = run(0.5)
-    keep(tmp_path, prefix_of(half), 4)
+    prefix = prefix_of(half)
+    keep(tmp_path / prefix.slug, prefix, epoch, diverged=diverged)
     plan = make_plan({"a": [half]}, tmp_path)
-    assert listed(plan) == [(prefix_of(half), 0, None), (half, 2, prefix_of(half))]
+    assert listed(plan) == [(prefix, 0, None), (half, left, prefix)]
     assert [step.config for step in plan.to_do] == [half]
-    assert (plan.epochs, plan.epochs_unshared) == (2, 6)
+    assert (plan.epochs, plan.epochs_unshared) == (left, 6)
 
 
-def test_nothing_begins_where_all_runs_have_begun(run, tmp_path):
+def test_a_run_with_a_checkpoint_needs_no_prefix(run, tmp_path):
     half = run(0.5)
-    keep(tmp_path, half, 1)  # before alpha decays: it goes on by itself
+    keep(tmp_path / half.slug, half, 1)  # before alpha decays: it resumes from there
     assert listed(make_plan({"a": [half]}, tmp_path)) == [(half, 5, None)]
 
 
 def test_diverged_and_damaged_runs_are_not_computed(run, tmp_path):
     diverged, damaged = run(1, gamma=9), run(0.5)
-    folder = keep(tmp_path, diverged, 2)
-    with pytest.raises(DivergedError), RunStore(folder, diverged) as store:
-        store.mark_diverged(2)
-    (keep(tmp_path, damaged, 6) / "metrics.csv").write_text("")
+    keep(tmp_path / diverged.slug, diverged, 2, diverged=True)
+    (keep(tmp_path / damaged.slug, damaged, 6) / "metrics.csv").write_text("")
     plan = make_plan({"a": [diverged, damaged]}, tmp_path)
     assert [step.outcome.state for step in plan.steps] == ["diverged", "damaged"]
     assert (plan.epochs, plan.epochs_unshared, plan.to_do) == (0, 0, [])
 
 
-def test_what_follows_a_diverged_beginning_has_nothing_to_compute(run, tmp_path):
-    """But it is still to be marked as diverged."""
+def test_planning_does_not_import_mxnet(run, tmp_path):
     half = run(0.5)
-    folder = keep(tmp_path, prefix_of(half), 2)
-    with pytest.raises(DivergedError), RunStore(folder, prefix_of(half)) as store:
-        store.mark_diverged(2)
-    plan = make_plan({"a": [half]}, tmp_path)
-    assert listed(plan) == [(prefix_of(half), 0, None), (half, 0, prefix_of(half))]
-    assert plan.epochs == 0 and [step.config for step in plan.to_do] == [half]
-
-
-def test_planning_does_without_mxnet(run, tmp_path):
-    half = run(0.5)
-    keep(tmp_path, prefix_of(half), 4)
-    keep(tmp_path, run(1), 3)
+    keep(tmp_path / prefix_of(half).slug, prefix_of(half), 4)
+    keep(tmp_path / run(1).slug, run(1), 3)
     code = (
         "import sys; from pathlib import Path; from slsgd_mx.config import RunConfig\n"
-        "import slsgd_mx.forecast; from slsgd_mx.sweep import make_plan\n"
+        "import slsgd_mx.sweeps.forecast; from slsgd_mx.sweeps.plan import make_plan\n"
         "runs = [RunConfig.from_json(text) for text in sys.argv[2:]]\n"
         "print(make_plan({'a': runs}, Path(sys.argv[1])).epochs, 'mxnet' in sys.modules)"
     )
-    home = str(Path(slsgd_mx.__file__).parent.parent)
-    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     call = [sys.executable, "-c", code, str(tmp_path), half.to_json(), run(1).to_json()]
-    environment = {**os.environ, "PYTHONPATH": path}
-    assert subprocess.check_output(call, env=environment).split() == [b"5", b"False"]
+    assert subprocess.check_output(call, env=environment(1)).split() == [b"5", b"False"]
 
 
 # ---- carrying them out ---------------------------------------------------------------------
@@ -182,17 +149,13 @@ def pool():
 @pytest.fixture
 def short(tiny):
     """``short(alpha, **changes)``: two epochs on two devices, alpha decays after one."""
-
-    def short(alpha, **changes):
-        few = dict(n=4, k=2, epochs=2, alpha_decay_epoch=1, loss_batches=2, warm_up=False)
-        return tiny(alpha=alpha, **{**few, **changes})
-
-    return short
+    few = dict(n=4, k=2, epochs=2, alpha_decay_epoch=1, warm_up=False)
+    return lambda alpha, **changes: tiny(alpha=alpha, **{**few, **changes})
 
 
-@on_text
-def test_two_processes_do_all_that_was_planned_and_no_more(pool, short, tmp_path):
-    """The second process must not begin a run while the first computes its beginning."""
+@on_problem
+def test_two_processes_compute_what_was_planned_and_no_more(pool, short, tmp_path):
+    """The second process must not start a run while the first computes its prefix."""
     one, half, constant = short(1), short(0.5), short(0.5, alpha_schedule="constant")
     figures = {"a": [one, half], "b": [half, constant]}
     home = tmp_path / "runs"
@@ -200,17 +163,15 @@ def test_two_processes_do_all_that_was_planned_and_no_more(pool, short, tmp_path
     assert plan.epochs == 1 + 1 + 1 + 2 and len(plan.steps) == 4
     heard = []
     results = carry_out(plan, pool, None, lambda job, message: heard.append((job, message)))
-    assert {slug: result.status for slug, result in results.items()} == {
-        step.config.slug: "done" for step in plan.steps
-    }
+    assert statuses(results) == {step.config.slug: "done" for step in plan.steps}
     events = Counter(message["event"] for _, message in heard)
     assert events == {"start": 4, "epoch": plan.epochs, "end": 4}
     starts = {job.name: m["epoch"] for job, m in heard if m["event"] == "start"}
     assert starts == {step.config.slug: step.start for step in plan.steps}
     names = [job.name for job, m in heard if m["event"] in ("start", "end")]
     for step in plan.steps:
-        if step.prefix is not None:  # ended before this began
-            assert names[: names.index(step.config.slug)].count(step.prefix.slug) == 2
+        if step.prefix is not None:  # it ended before this run started
+            assert names[: names.index(step.config.slug)].count(step.prefix.config.slug) == 2
     assert list((home / "logs").iterdir()) == []
     for folder in (home / half.slug, home / one.slug):
         assert (folder / "DONE").exists()
@@ -222,19 +183,15 @@ def test_two_processes_do_all_that_was_planned_and_no_more(pool, short, tmp_path
     assert carry_out(again, pool, None) == {}
 
 
-@on_text
-def test_a_damaged_run_is_reported_and_the_others_go_on(pool, short, tmp_path):
-    """A wanted one that cannot be trusted, and a beginning that others wait for."""
+@on_problem
+def test_a_damaged_run_is_reported_and_the_others_are_computed(pool, short, tmp_path):
+    """One that is wanted, and a prefix that another run waits for."""
     damaged, sound, waiting = short(1, seed=2), short(0.5, epochs=1), short(0.5, seed=3)
-    (keep(tmp_path, damaged, 2) / "metrics.csv").write_text("")
-    (keep(tmp_path, prefix_of(waiting), 1) / "DONE").write_text("")
+    (keep(tmp_path / damaged.slug, damaged, 2) / "metrics.csv").write_text("")
+    (keep(tmp_path / prefix_of(waiting).slug, prefix_of(waiting), 1) / "DONE").write_text("")
     results = carry_out(make_plan({"a": [damaged, sound, waiting]}, tmp_path), pool, None)
-    assert {slug: result.status for slug, result in results.items()} == {
-        damaged.slug: "failed",
-        prefix_of(waiting).slug: "failed",
-        waiting.slug: "failed",
-        sound.slug: "done",
-    }
+    failed = [config.slug for config in (damaged, prefix_of(waiting), waiting)]
+    assert statuses(results) == {**dict.fromkeys(failed, "failed"), sound.slug: "done"}
     for config in (damaged, prefix_of(waiting)):
         assert f"{tmp_path / config.slug / 'metrics.csv'} is damaged" in results[config.slug].why
     assert prefix_of(waiting).slug in results[waiting.slug].why

@@ -1,34 +1,31 @@
-"""Worker processes: jobs that fail, processes that die, data that is missing, Ctrl-C."""
+"""Jobs in child processes: jobs that fail, processes that die, data that is missing, Ctrl-C."""
 
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
+from helpers.run_folders import interrupt
 
-import slsgd_mx
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import InUseError
 from slsgd_mx.runs.checkpoints import newest_epoch
-from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.metrics import read_metrics
-from slsgd_mx.runs.trainer import train
-from slsgd_mx.sweeps import job as worker
+from slsgd_mx.sweeps import job as jobs_module
 from slsgd_mx.sweeps.pool import Job, Pool
+from slsgd_mx.system.processes import Child
 from slsgd_mx.system.threads import thread_count
 
-on_text = pytest.mark.parametrize("tiny", ["lstm"], indirect=True)  # the quicker one
+pytestmark = pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
 
 NO_END = 100_000  # epochs
 
 
 @pytest.fixture(scope="module")
 def pool():
-    """One process at a time, so that jobs begin in their order; tests leave it idle."""
+    """One process at a time, so that jobs start in order; tests leave it idle."""
     with Pool(processes=1, threads=1) as opened:
         yield opened
 
@@ -36,21 +33,17 @@ def pool():
 @pytest.fixture
 def small(tiny):
     """``small(**changes)``: one epoch of two devices."""
-
-    def small(**changes):
-        few = dict(n=4, k=2, epochs=1, loss_batches=2, warm_up=False)
-        return tiny(**{**few, **changes})
-
-    return small
+    few = dict(n=4, k=2, epochs=1, warm_up=False)
+    return lambda **changes: tiny(**{**few, **changes})
 
 
 @pytest.fixture
 def job(small, tmp_path):
-    """``job(name, ...)``: train in the folder of that name, with changes of the configuration."""
+    """``job(name, ...)``: train in the folder of that name, with a changed configuration."""
 
     def job(name, needs=None, group="", config=None, folder=None, **changes):
         message = {
-            "do": "train",
+            "do": "slsgd_mx.sweeps.job:train",
             "config": (config or small(**changes)).to_json(),
             "folder": str(tmp_path / (folder or name)),
             "prefix": None if needs is None else str(tmp_path / needs),
@@ -62,8 +55,8 @@ def job(small, tmp_path):
     return job
 
 
-class Ear:
-    """A listener that keeps what it heard, and by which process."""
+class Recorder:
+    """A listener that records the reports, and the process of each job."""
 
     def __init__(self, pool):
         self.pool, self.events, self.processes = pool, [], {}
@@ -81,13 +74,12 @@ def statuses(results):
 # ---- jobs ----------------------------------------------------------------------------------
 
 
-@on_text
 def test_a_job_waits_for_the_one_it_needs(pool, job, tmp_path):
-    ear = Ear(pool)
+    recorder = Recorder(pool)
     later = dict(epochs=3, alpha=0.5, alpha_decay_epoch=1)
     jobs = [job("branch", needs="beginning", **later), job("beginning", alpha_decay_epoch=1)]
-    assert statuses(pool.run(jobs, ear)) == {"beginning": "done", "branch": "done"}
-    assert ear.events == [
+    assert statuses(pool.run(jobs, recorder)) == {"beginning": "done", "branch": "done"}
+    assert recorder.events == [
         ("beginning", "start", 0),
         ("beginning", "epoch", 1),
         ("beginning", "end", None),
@@ -96,41 +88,27 @@ def test_a_job_waits_for_the_one_it_needs(pool, job, tmp_path):
         ("branch", "epoch", 3),
         ("branch", "end", None),
     ]
-    assert ear.processes["branch"] == ear.processes["beginning"]  # MXNet is loaded only once
+    assert len(set(recorder.processes.values())) == 1  # MXNet is loaded only once
     assert len(read_metrics(tmp_path / "branch")) == 3
     assert pool.busy == [] and len(pool.idle) == 1
 
 
-@on_text
-def test_an_error_is_the_result_of_its_job_alone(pool, job, tmp_path):
-    ear = Ear(pool)
-    results = pool.run(
-        [
-            job("run"),
-            job("stranger", folder="run", seed=1),
-            job("after", needs="stranger"),
-            Job("nonsense", {"do": "nonsense"}),
-            job("next", seed=2),
-        ],
-        ear,
-    )
-    assert statuses(results) == {
-        "run": "done",
-        "stranger": "failed",
-        "after": "skipped",
-        "nonsense": "failed",
-        "next": "done",
-    }
+def test_an_error_fails_its_own_job_only(pool, job, tmp_path):
+    recorder = Recorder(pool)
+    jobs = [job("run"), job("stranger", folder="run", seed=1), job("after", needs="stranger")]
+    jobs += [Job("nonsense", {"do": "os:getcwd"}), job("next", seed=2)]
+    results = pool.run(jobs, recorder)
+    expected = dict(run="done", stranger="failed", after="skipped", nonsense="failed", next="done")
+    assert statuses(results) == expected
     assert "holds another run (seed=0 there, 1 here)" in results["stranger"].why
-    assert results["after"].why == "it begins after stranger, which failed"
-    assert results["nonsense"].why == "KeyError: 'nonsense'"
-    assert ear.processes["run"] == ear.processes["next"]
+    assert results["after"].why == "it starts after stranger, which failed"
+    assert results["nonsense"].why.startswith("do='os:getcwd' is out of range: needs ")
+    assert recorder.processes["run"] == recorder.processes["next"]
     assert not results["stranger"].ok and results["next"].ok
     assert not (tmp_path / "after").exists()
 
 
-@on_text
-def test_a_run_that_diverges_is_a_result_and_so_are_those_after_it(pool, job, tmp_path):
+def test_a_diverged_run_and_those_that_start_from_it_are_results(pool, job, tmp_path):
     harm = dict(q=1, attack="nan", nonfinite="keep", alpha_decay_epoch=1)
     results = pool.run([job("first", **harm), job("second", needs="first", epochs=2, **harm)])
     assert statuses(results) == {"first": "diverged", "second": "diverged"}
@@ -139,9 +117,8 @@ def test_a_run_that_diverges_is_a_result_and_so_are_those_after_it(pool, job, tm
         assert len(read_metrics(tmp_path / name)) == 1
 
 
-@on_text
-def test_missing_data_is_found_out_once(pool, job):
-    """The rest of its group is not tried; other data are not concerned; next time it is."""
+def test_missing_data_is_reported_once(pool, job):
+    """The rest of its group is skipped, other data is unaffected, and the next run tries again."""
 
     def jobs():
         real = [RunConfig(seed=seed) for seed in range(3)]
@@ -151,46 +128,33 @@ def test_missing_data_is_found_out_once(pool, job):
 
     for _ in range(2):
         results = pool.run(jobs())
-        assert statuses(results) == {
-            "r0": "failed",
-            "drawn": "done",
-            "r1": "skipped",
-            "r2": "skipped",
-        }
+        assert statuses(results) == dict(r0="failed", drawn="done", r1="skipped", r2="skipped")
         assert results["r0"].why == results["r1"].why == results["r2"].why
         assert "no data" in results["r0"].why
 
 
-@on_text
-def test_what_is_said_goes_to_the_log_of_the_job(pool, job, small, tmp_path):
-    """Here, that a run goes on with another number of threads; and an error of ours."""
-
-    def stop(progress):
-        if progress.epoch == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(small(epochs=2), tmp_path / "warned", listener=stop)
+def test_output_goes_to_the_log_of_the_job(pool, job, small, tmp_path):
+    """A warning that a run resumes with another number of threads; the traceback of a bug."""
+    interrupt(small(epochs=2), tmp_path / "warned", 1)
     manifest = tmp_path / "warned" / "manifest.json"
     (session,) = json.loads(manifest.read_text())["sessions"]
     manifest.write_text(json.dumps({"sessions": [{**session, "threads": 7}]}))
-    ear = Ear(pool)
+    recorder = Recorder(pool)
     broken = job("broken")
     broken.message["folder"] = 3
     jobs = [job("quiet"), job("warned", epochs=2), broken, job("as quiet")]
-    results = pool.run(jobs, ear)
+    results = pool.run(jobs, recorder)
     assert [results[one.name].status for one in jobs] == ["done", "done", "failed", "done"]
     assert results["broken"].why.startswith("TypeError: ")
-    assert ("warned", "start", 1) in ear.events
+    assert ("warned", "start", 1) in recorder.events
     logs = {path.name: path.read_text() for path in (tmp_path / "logs").iterdir()}
     assert set(logs) == {"warned.log", "broken.log"}
     assert "threads 7 -> 1" in logs["warned.log"]
     assert "Traceback" in logs["broken.log"] and "TypeError" in logs["broken.log"]
 
 
-@on_text
-def test_a_folder_that_is_still_held_is_waited_for(pool, job, small, tmp_path, monkeypatch):
-    holder, let_go = RunStore(tmp_path / "run", small()), threading.Event()
+def test_a_job_waits_for_a_folder_in_use(pool, job, small, tmp_path, monkeypatch):
+    holder, let_go = RunFolder(tmp_path / "run", small()), threading.Event()
     holder.__enter__()
 
     def release():
@@ -200,59 +164,49 @@ def test_a_folder_that_is_still_held_is_waited_for(pool, job, small, tmp_path, m
     def listen(job, message):
         assert message["event"] != "start" or let_go.is_set()
 
-    pool.run([job("warm")])  # MXNet is loaded: the job below begins at once
+    pool.run([job("warm")])  # MXNet is loaded: the job below starts at once
     later = threading.Timer(0.5, release)
     later.start()
     assert statuses(pool.run([job("run")], listen)) == {"run": "done"}
     later.join()
-    monkeypatch.setattr(worker, "PATIENCE", 0)
+    monkeypatch.setattr(jobs_module, "PATIENCE", 0)
     refused = pytest.raises(InUseError, match="held is in use by another process")
-    with RunStore(tmp_path / "held", small()), refused:
-        worker._train_patiently(job("held").message, lambda progress: None)
+    with RunFolder(tmp_path / "held", small()), refused:
+        jobs_module.train(job("held").message, lambda **message: None)
 
 
 # ---- processes -----------------------------------------------------------------------------
 
 
-@on_text
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_a_killed_process_fails_its_job_only(pool, job, tmp_path, number):
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "victim.log").write_text("of another time\n")
-    ear = Ear(pool)
+    (tmp_path / "logs" / "victim.log").write_text("of an earlier job\n")
+    recorder = Recorder(pool)
 
     def kill(running, message):
-        ear(running, message)
-        if ear.events[-1] == ("victim", "epoch", 1):
-            (tmp_path / "logs" / "victim.log").write_text("its last words\n")
+        recorder(running, message)
+        if recorder.events[-1] == ("victim", "epoch", 1):
+            (tmp_path / "logs" / "victim.log").write_text("its last line\n")
             os.kill(pool.busy[0].process.pid, number)
 
-    jobs = [
-        job("victim", epochs=NO_END),
-        job("after", needs="victim"),
-        job("after that", needs="after"),
-        job("other", seed=1),
-    ]
+    jobs = [job("victim", epochs=NO_END), job("after", needs="victim")]
+    jobs += [job("last", needs="after"), job("other", seed=1)]
     results = pool.run(jobs, kill)
-    assert statuses(results) == {
-        "victim": "failed",
-        "after": "skipped",
-        "after that": "skipped",
-        "other": "done",
-    }
+    expected = dict(victim="failed", after="skipped", last="skipped", other="done")
+    assert statuses(results) == expected
     if number == signal.SIGKILL:
         assert "its process was killed by SIGKILL" in results["victim"].why
-        assert results["victim"].why.endswith("victim.log ends with:\nits last words")
+        assert results["victim"].why.endswith("victim.log ends with:\nits last line")
     else:
         assert "was told to stop" in results["victim"].why and "saved" in results["victim"].why
         assert newest_epoch(tmp_path / "victim" / "checkpoint") >= 1
-    assert "begins after victim" in results["after"].why
-    assert "begins after after" in results["after that"].why
-    assert ear.processes["other"] != ear.processes["victim"]
-    assert ("victim", "end", None) in ear.events and ("after", "end", None) in ear.events
+    assert "starts after victim" in results["after"].why
+    assert "starts after after" in results["last"].why
+    assert recorder.processes["other"] != recorder.processes["victim"]
+    assert ("victim", "end", None) in recorder.events and ("after", "end", None) in recorder.events
 
 
-@on_text
 def test_an_idle_process_that_died_is_replaced(pool, job):
     assert pool.run([job("first")])["first"].ok
     (idle,) = pool.idle
@@ -263,9 +217,8 @@ def test_an_idle_process_that_died_is_replaced(pool, job):
     assert now.process.pid != idle.process.pid
 
 
-@on_text
-def test_threads_reach_the_process_and_leaving_lets_it_save(job, small, tmp_path):
-    """Ctrl-C in the middle of a run: what was computed is on disk, and the process is gone."""
+def test_leaving_a_pool_saves_and_its_threads_reach_the_process(job, small, tmp_path):
+    """Ctrl-C in the middle of a run: the epochs computed are on disk, and the process has ended."""
 
     def stop(running, message):
         if message.get("epoch") == 2:
@@ -280,45 +233,19 @@ def test_threads_reach_the_process_and_leaving_lets_it_save(job, small, tmp_path
     assert newest_epoch(tmp_path / "run" / "checkpoint") >= 2
     (session,) = json.loads((tmp_path / "run" / "manifest.json").read_text())["sessions"]
     assert session["threads"] == threads
-    with RunStore(
-        tmp_path / "run", RunConfig.from_json(job("run", epochs=NO_END).message["config"])
-    ):
-        pass  # nobody holds it
+    RunFolder(tmp_path / "run", small(epochs=NO_END)).check_free()
 
 
-@pytest.fixture
-def alone():
-    """A worker process without a pool."""
-    home = str(Path(slsgd_mx.__file__).parent.parent)
-    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "slsgd_mx.sweeps.job"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    yield process
-    process.kill()
-    process.wait()
-
-
-def test_a_process_ends_with_its_input(alone):
-    said = alone.communicate(b'{"do": "dance"}\n{"do": "sing"}\n', timeout=60)[0]
-    messages = [json.loads(line) for line in said.splitlines()]
-    assert [message["why"] for message in messages] == ["KeyError: 'dance'", "KeyError: 'sing'"]
-    assert {(message["event"], message["status"]) for message in messages} == {("end", "failed")}
-    assert alone.returncode == 0
-
-
-@on_text
-def test_a_process_that_nobody_listens_to_saves_and_ends(alone, job, tmp_path):
-    """What tells it that its pool is gone where the system does not."""
-    alone.stdin.write(json.dumps(job("run", epochs=NO_END).message).encode() + b"\n")
-    alone.stdin.flush()
-    assert json.loads(alone.stdout.readline()) == {"event": "start", "epoch": 0}
-    assert json.loads(alone.stdout.readline()) == {"event": "epoch", "epoch": 1}
-    alone.stdout.close()
-    assert alone.wait(60) == 1
+def test_a_child_whose_reports_nobody_reads_saves_and_exits(job, tmp_path):
+    """This is how a child notices the end of its parent on systems that do not tell it."""
+    child = Child(threads=1)
+    child.send(job("run", epochs=NO_END).message)
+    heard = []
+    while len(heard) < 2:
+        heard += child.read()
+    assert heard[0] == {"event": "start", "epoch": 0}
+    assert heard[1] == {"event": "epoch", "epoch": 1}
+    child.close()
+    assert child.process.wait(60) == 1
     assert newest_epoch(tmp_path / "run" / "checkpoint") >= 1
     assert not (tmp_path / "logs" / "run.log").exists()

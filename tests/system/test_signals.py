@@ -1,6 +1,4 @@
-"""Interrupts that come while an object is being deleted."""
-
-from __future__ import annotations
+"""Interrupts that arrive while an object is being deleted."""
 
 import os
 import signal
@@ -12,17 +10,17 @@ from slsgd_mx.system import signals
 
 @pytest.fixture
 def handlers():
-    """Give the signals back to pytest afterwards."""
+    """Install the handlers; restore those of pytest afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signals.install()
     yield
-    signals.install()  # forgets what was noted
+    signals.install()  # discards the recorded signals
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
 class InterruptedWhenDeleted:
-    """Python prints and drops what a destructor raises."""
+    """Python prints and discards an exception raised by a destructor."""
 
     def __init__(self, number):
         self.number = number
@@ -36,8 +34,15 @@ class InterruptedWhenDeleted:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_swallowed_interrupt_is_raised_by_the_next_check(handlers, number):
-    signals.check()  # nothing came: nothing is raised
+    signals.check()  # no signal yet
     InterruptedWhenDeleted(number)
     with pytest.raises(KeyboardInterrupt) as caught:
         signals.check()
     assert caught.value.args == (number,)
+
+
+def test_a_held_interrupt_is_raised_by_the_next_check(handlers):
+    with signals.held():
+        os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        signals.check()

@@ -1,0 +1,151 @@
+"""The child's side: which functions a job may name, how jobs end, exit codes, standard output."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from slsgd_mx import errors
+from slsgd_mx.parameter_server.protocol import ProtocolError
+from slsgd_mx.system import child
+from slsgd_mx.system.processes import Child, environment
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["os:system", "slsgd_mx:train", "slsgd_mx_more.x:f", "slsgd_mx.errors", "slsgd_mx.errors:",
+     "slsgd_mx.system.files:os.remove", "slsgd_mx.system.child:_private", "", ".errors:f"],
+)  # fmt: skip
+def test_names_outside_the_package_are_refused(name):
+    with pytest.raises(errors.ConfigError) as error:
+        child.find(name)
+    assert str(error.value) == f"do={name!r} is out of range: needs slsgd_mx.MODULE:FUNCTION"
+
+
+def test_a_job_names_a_function_of_the_package():
+    assert child.find("slsgd_mx.system.child:find") is child.find
+
+
+def ends(monkeypatch, error=None, **content):
+    """How a job ends whose function returns the content, or raises the error."""
+
+    def function(job, report):
+        if error is not None:
+            raise error
+        return content
+
+    monkeypatch.setattr(child, "find", lambda name: function)
+    return child.do({"do": "it"}, None)
+
+
+@pytest.mark.parametrize(
+    "error, status, kind, code",
+    [
+        (errors.ConfigError("x"), "failed", "ConfigError", 2),
+        (errors.DataError("x"), "failed", "DataError", 1),
+        (errors.LostError("x"), "failed", "LostError", 75),
+        (ProtocolError("x"), "failed", "ConfigError", 2),  # the class of errors.py it derives from
+        (errors.DivergedError("x"), "diverged", None, 0),
+    ],
+)
+def test_an_error_on_purpose_is_the_end_of_its_job(monkeypatch, capsys, error, status, kind, code):
+    end, found = ends(monkeypatch, error)
+    assert (end["status"], end["why"], end.get("kind"), found) == (status, "x", kind, code)
+    assert capsys.readouterr().err == ""
+
+
+def test_other_ends(monkeypatch, capsys):
+    assert ends(monkeypatch) == ({"status": "done"}, 0)
+    assert ends(monkeypatch, number=1) == ({"status": "done", "number": 1}, 0)
+    unexpected = {"status": "failed", "why": "KeyError: 'a'", "kind": ""}
+    assert ends(monkeypatch, KeyError("a")) == (unexpected, 1)
+    assert "Traceback" in capsys.readouterr().err
+    for passed_on in (KeyboardInterrupt, BrokenPipeError):
+        with pytest.raises(passed_on):
+            ends(monkeypatch, passed_on())
+    assert child.do({}, None)[0]["why"] == "KeyError: 'do'"
+
+
+@pytest.fixture
+def process():
+    started = Child(threads=1)
+    yield started
+    started.process.kill()
+    started.process.wait()
+    started.close()
+
+
+def test_a_child_exits_with_the_code_of_its_last_job_when_its_input_ends(process):
+    process.send({"do": "slsgd_mx.system.child:dance"})
+    process.send({"do": "os:getcwd"}, last=True)
+    messages = [json.loads(line) for line in process.pipe.read().splitlines()]
+    assert messages[0]["why"].startswith("AttributeError: ") and messages[0]["kind"] == ""
+    assert messages[1]["why"].startswith("do='os:getcwd' is out of range")
+    assert {(message["event"], message["status"]) for message in messages} == {("end", "failed")}
+    assert process.process.wait(60) == 2
+
+
+def test_an_idle_child_ends_when_told_to_stop(process):
+    process.send({"do": "os:getcwd"})
+    assert process.read()[0]["status"] == "failed" and not process.ended  # signals are handled
+    process.process.send_signal(signal.SIGTERM)
+    assert process.read() == [{"event": "end", "status": "interrupted"}] and process.ended
+    assert process.process.wait(60) == 143
+
+
+def test_a_child_whose_parent_is_dead_exits():
+    other = os.getppid()  # not the parent of the child
+    started = subprocess.run(
+        [sys.executable, "-m", "slsgd_mx.system.child", str(other), "15"],
+        input=b'{"do": "os:getcwd"}\n',
+        capture_output=True,
+        env=environment(1),
+    )
+    assert started.returncode == 1 and started.stdout == b""
+
+
+def test_a_child_reports_on_standard_output_alone():
+    """Anything else that is printed, by Python or not, goes to standard error."""
+    program = (
+        "import os; from slsgd_mx.system.child import reporter; report = reporter();"
+        "print('noise', flush=True); os.write(1, b'more noise'); report(event='end', t=1)"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env=environment(1), check=True
+    )
+    assert started.stdout == b'{"event": "end", "t": 1}\n'
+    assert b"noise" in started.stderr and b"more noise" in started.stderr
+
+
+INTERRUPTED_WHILE_REPORTING = """
+import json, os, signal, sys
+from slsgd_mx.system import child
+
+def encode(message, dumps=json.dumps):
+    if message["event"] == "epoch":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return dumps(message)
+
+def function(job, report):
+    report(event="epoch")
+    os._exit(7)
+
+json.dumps, child.find = encode, lambda name: function
+sys.exit(child.main(os.getppid(), 15))
+"""
+
+
+def test_an_interrupt_while_reporting_is_raised_after_the_report():
+    """The line is whole, and the job does not go on to wait for other processes."""
+    started = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_REPORTING],
+        input=b'{"do": "it"}\n',
+        capture_output=True,
+        env=environment(1),
+    )
+    messages = [json.loads(line) for line in started.stdout.splitlines()]
+    assert messages == [{"event": "epoch"}, {"event": "end", "status": "interrupted"}]
+    assert started.returncode == 143
