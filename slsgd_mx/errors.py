@@ -1,4 +1,4 @@
-"""Errors a user can act on: each message names the value and the legal range or the way on."""
+"""Errors a user can act on; each message names the value and the legal range, or the remedy."""
 
 
 class SlsgdError(Exception):
@@ -8,7 +8,7 @@ class SlsgdError(Exception):
 
 
 class ConfigError(SlsgdError, ValueError):
-    """A wrong call: a value out of range, or a combination that cannot hold."""
+    """A wrong call: a value out of range, or values that contradict each other."""
 
     exit_code = 2
 
@@ -18,7 +18,7 @@ class DataError(SlsgdError):
 
 
 class RunError(SlsgdError):
-    """A run that cannot go on: a folder of another run, a corrupt checkpoint, a full disk."""
+    """A run that cannot continue: a folder of another run, a corrupt checkpoint, a full disk."""
 
 
 class DiskError(RunError):
@@ -26,14 +26,14 @@ class DiskError(RunError):
 
 
 class InUseError(RunError):
-    """A run folder that another process holds."""
+    """A run folder that another process has locked."""
 
 
 class DivergedError(RunError):
-    """The global model stopped being finite."""
+    """The global model is no longer finite."""
 
 
 class LostError(RunError):
-    """A process of a distributed run is gone; starting all of them again goes on from there."""
+    """A process of a distributed run died; restarting all of them resumes the run."""
 
-    exit_code = 75  # "temporary failure", the code schedulers know
+    exit_code = 75  # EX_TEMPFAIL: schedulers read it as "try again"

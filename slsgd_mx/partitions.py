@@ -1,7 +1,11 @@
-"""Who holds which samples: labels in, one index array a device out.
+"""Partitions: labels of the training set -> the sample indices that each of the n devices holds.
 
-Two ways to deal the training set out to the n devices, both from the paper: `balanced` (equal
-sizes, IID) and `unbalanced` (sizes 104, 112, ..., 896; at most 5 labels a device).
+Both are the paper's: `balanced` (equal sizes, IID) and `unbalanced` (sizes 104, 112, ..., 896; at
+most 5 labels on a device).
+
+A partition is a function of the labels (total,), the number of devices n and a random generator; it
+returns n int arrays in which every sample index occurs once.  To add one, register it in
+``PARTITIONS``.
 """
 
 from __future__ import annotations
@@ -11,34 +15,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.validation import require_name
 
-MAX_LABELS = 5  # distinct labels on one device of the unbalanced partition, at most
+MAX_LABELS = 5  # most distinct labels on one device of the unbalanced partition
 
-# The paper's smallest, largest and mean device; other set-ups keep these proportions.
+# The paper's smallest, largest and mean device; other sizes keep these proportions.
 SMALLEST, LARGEST, MEAN = 104, 896, 500
 
-_DRAWS = 200  # shuffles to try where the limit on labels cannot be proven beforehand
+_DRAWS = 200  # shuffles to try if the limit on labels is not guaranteed
 
 
 def balanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Shuffle all samples and deal them out in equal shares (IID).
+    """Shuffle all samples and split them into shares whose sizes differ by at most one (IID).
 
-    Parameters
-    ----------
-    labels : array of shape (total,)
-        The label of each sample; only their number matters here.
-    n : int
-        Devices, 1 <= n <= total.
-    rng : numpy.random.Generator
-        The source of the shuffle.
-
-    Returns
-    -------
-    list of n int arrays
-        Sample indices of each device; sizes differ by at most one, every index occurs once.
-
-    Examples
-    --------
     >>> parts = balanced(np.zeros(50000, int), 100, np.random.default_rng(0))
     >>> {len(part) for part in parts}
     {500}
@@ -49,18 +38,11 @@ def balanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.nd
 
 
 def unbalanced_sizes(total: int, n: int) -> np.ndarray:
-    """Device sizes growing linearly from 104/500 to 896/500 of the mean size.
+    """Return device sizes that grow linearly from 104/500 to 896/500 of the mean size, (n,).
 
-    The exact line ``s_i = total/n * (104 + 792 i/(n-1)) / 500`` is rounded down and what is left
-    over goes to the largest fractions, which keeps the sum exact and the sizes non-decreasing.
+    The exact sizes ``s_i = total/n * (104 + 792 i/(n-1)) / 500`` are rounded down, and the samples
+    left over go to the largest fractions, which keeps the sum exact and the sizes non-decreasing.
 
-    Raises
-    ------
-    ConfigError
-        If the smallest device would hold less than one sample.
-
-    Examples
-    --------
     >>> unbalanced_sizes(50000, 100)[[0, 1, 2, 99]].tolist()
     [104, 112, 120, 896]
     >>> unbalanced_sizes(1000, 5).tolist()
@@ -75,47 +57,26 @@ def unbalanced_sizes(total: int, n: int) -> np.ndarray:
             f"n={n} is out of range for {total} samples: the unbalanced partition needs "
             f"1 <= n <= {max(most, 1)}, so that its smallest device holds a sample"
         )
-    # Integers throughout: a float's last bit must not decide who gets the extra sample.
+    # Integer arithmetic: rounding must not decide which device gets an extra sample.
     numerator = total * (SMALLEST * (n - 1) + (LARGEST - SMALLEST) * np.arange(n, dtype=np.int64))
     sizes, fraction = np.divmod(numerator, MEAN * n * (n - 1))
     left_over = total - int(sizes.sum())
-    # Stable, so that of equal fractions the later (larger) device is served first.
+    # The sort is stable, so of equal fractions the later (larger) device comes first.
     sizes[np.argsort(fraction, kind="stable")[n - left_over :]] += 1
     return sizes
 
 
 def unbalanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Deal shuffled one-label runs out to devices of growing size; at most 5 labels a device.
+    """Assign shuffled one-label runs to devices of growing size; at most 5 labels on a device.
 
-    Samples are sorted by label and each label is cut into runs of half the mean device size (250
-    images in the paper) or slightly more. The runs are shuffled, joined and dealt out in order.
+    Samples are sorted by label, and each label is cut into runs of half the mean device size (250
+    images in the paper) or slightly more. The runs are shuffled, concatenated and cut into devices.
 
-    Why 5: let L be the shortest run. A device that touches 6 runs holds 4 of them whole and a
-    sample of two more, at least ``4 L + 2``; the largest holds at most ``3.584 L + 1``. A label
-    with fewer than L samples makes a shorter run and voids the proof: then the shuffle is drawn
-    again until the limit holds.
+    Why 5: let L be the shortest run. A device with samples of 6 runs holds 4 whole runs and at
+    least one sample of two more, ``4 L + 2`` or more; the largest device holds at most
+    ``3.584 L + 1``. A label with fewer than L samples forms a shorter run, and the proof no longer
+    applies: then the shuffle is redrawn, up to 200 times, until the limit holds.
 
-    Parameters
-    ----------
-    labels : array of shape (total,)
-        The label of each sample.
-    n : int
-        Devices, 1 <= n <= 104/500 of total.
-    rng : numpy.random.Generator
-        The source of the shuffle.
-
-    Returns
-    -------
-    list of n int arrays
-        Sample indices of each device, sizes as `unbalanced_sizes`; every index occurs once.
-
-    Raises
-    ------
-    ConfigError
-        If n is out of range, or no shuffle tried keeps every device within 5 labels.
-
-    Examples
-    --------
     >>> labels = np.arange(50000) % 10
     >>> parts = unbalanced(labels, 100, np.random.default_rng(0))
     >>> max(len(set(labels[part])) for part in parts) <= 5
@@ -125,9 +86,9 @@ def unbalanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.
     sizes = unbalanced_sizes(len(labels), n)
     runs = _one_label_runs(labels, -(-len(labels) // (2 * n)))
     for _ in range(_DRAWS):
-        dealt = np.concatenate([runs[i] for i in rng.permutation(len(runs))])
-        if _most_labels(labels[dealt], sizes) <= MAX_LABELS:
-            return np.split(dealt, np.cumsum(sizes)[:-1])
+        order = np.concatenate([runs[i] for i in rng.permutation(len(runs))])  # (total,)
+        if _most_labels(labels[order], sizes) <= MAX_LABELS:
+            return np.split(order, np.cumsum(sizes)[:-1])
     raise ConfigError(_too_many_labels(labels, n))
 
 
@@ -138,27 +99,18 @@ PARTITIONS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.n
 
 
 def partition(kind: str, labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Split samples among n devices in the named way: an entry of `PARTITIONS`.
+    """Split the samples among n devices with the partition of that name in `PARTITIONS`.
 
-    Examples
-    --------
     >>> [len(part) for part in partition("balanced", np.zeros(7), 3, np.random.default_rng(0))]
     [3, 2, 2]
     """
-    if kind not in PARTITIONS:
-        raise ConfigError(f"partition={kind!r} is unknown: choose one of {', '.join(PARTITIONS)}")
+    require_name("partition", kind, PARTITIONS)
     return PARTITIONS[kind](labels, n, rng)
 
 
 def label_counts(parts: Sequence[np.ndarray], labels: np.ndarray, classes: int) -> np.ndarray:
-    """Count the samples of each label on each device.
+    """Count the samples of each label on each device, int (n, classes).
 
-    Returns
-    -------
-    int array of shape (n, classes)
-
-    Examples
-    --------
     >>> label_counts([np.array([0, 1]), np.array([2])], np.array([0, 2, 2]), 3).tolist()
     [[1, 0, 1], [0, 0, 1]]
     """
@@ -189,7 +141,7 @@ def _check_devices(n: int, total: int) -> None:
 
 
 def _one_label_runs(labels: np.ndarray, length: int) -> list[np.ndarray]:
-    """Cut the samples of each label into runs of at least `length`, if it has as many."""
+    """Cut each label's samples into runs of at least `length`, or one run if there are fewer."""
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order])) + 1
     runs: list[np.ndarray] = []
@@ -198,23 +150,23 @@ def _one_label_runs(labels: np.ndarray, length: int) -> list[np.ndarray]:
     return runs
 
 
-def _most_labels(dealt: np.ndarray, sizes: np.ndarray) -> int:
-    """Count the labels of the device that has most; `dealt` holds labels in dealing order."""
-    names, codes = np.unique(dealt, return_inverse=True)
+def _most_labels(labels: np.ndarray, sizes: np.ndarray) -> int:
+    """Return the most distinct labels on one device; `labels` (total,) are in device order."""
+    names, codes = np.unique(labels, return_inverse=True)
     device = np.repeat(np.arange(len(sizes)), sizes)  # (total,)
-    held = np.unique(device * len(names) + codes)  # one entry for each (device, label) that occurs
+    held = np.unique(device * len(names) + codes)  # one entry for each pair (device, label)
     return int(np.bincount(held // len(names)).max())
 
 
 def _too_many_labels(labels: np.ndarray, n: int) -> str:
-    """Say that the limit failed and from which n on it is certain to hold."""
+    """Say that the limit was exceeded and from which n on it certainly holds."""
     rarest = int(np.unique(labels, return_counts=True)[1].min())
-    certain = -(-len(labels) // (2 * rarest))  # smallest n whose runs no label is too short for
+    certain = -(-len(labels) // (2 * rarest))  # smallest n at which every label fills a run
     if certain <= len(labels) * SMALLEST // MEAN:
-        way_on = f"n >= {certain} always works for these labels"
+        remedy = f"n >= {certain} always works for these labels"
     else:
-        way_on = f"a label has only {rarest} samples; use the balanced partition"
+        remedy = f"a label has only {rarest} samples; use the balanced partition"
     return (
         f"n={n} leaves a device of the unbalanced partition with more than {MAX_LABELS} labels "
-        f"in each of {_DRAWS} shuffles: {way_on}"
+        f"in each of {_DRAWS} shuffles: {remedy}"
     )

@@ -1,7 +1,8 @@
-"""A named random stream for every use, so that nothing random is carried from epoch to epoch.
+"""A separate random stream for every use, named by seed, purpose, epoch and device.
 
-Epoch t can be recomputed from x_{t-1} alone: a resumed run equals an unbroken one, and workers
-in other processes draw what the simulation draws.
+No generator is carried from one epoch to the next, so epoch t can be recomputed from x_{t-1} alone:
+a resumed run equals an uninterrupted one, and distributed workers draw the same numbers as the
+simulation in one process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def _sequence(seed: int, purpose: str, epoch: int, device: int) -> np.random.See
 
 
 def stream(seed: int, purpose: str, epoch: int = 0, device: int = 0) -> np.random.Generator:
-    """The random stream of (seed, purpose, epoch, device).
+    """Return a new generator at the start of the stream (seed, purpose, epoch, device).
 
     >>> [int(stream(0, "select", epoch=3).integers(100)) for _ in range(2)]
     [50, 50]
@@ -25,5 +26,5 @@ def stream(seed: int, purpose: str, epoch: int = 0, device: int = 0) -> np.rando
 
 
 def integer_seed(seed: int, purpose: str, epoch: int = 0, device: int = 0) -> int:
-    """A 31-bit seed for libraries that want an integer, such as ``mx.random.seed``."""
+    """Return a 31-bit seed for libraries that take an integer, such as ``mx.random.seed``."""
     return int(_sequence(seed, purpose, epoch, device).generate_state(1)[0] >> 1)

@@ -1,4 +1,8 @@
-"""Epoch -> alpha: the weight of the moving average (Algorithm 1, line 15)."""
+"""Schedules of alpha_t, the weight of the moving average in epoch t (Algorithm 1, line 15).
+
+To add one, write a function of (t, alpha, decay_epoch) that returns a weight in (0, 1], and
+register it in ``SCHEDULES``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Callable, Dict
 
 
 def step(t: int, alpha: float, decay_epoch: int) -> float:
-    """The paper's legends: 1 up to and including the decay epoch, alpha after it.
+    """The paper's figures: 1 up to and including the decay epoch, alpha after it.
 
     >>> [step(t, alpha=0.8, decay_epoch=2) for t in (1, 2, 3, 4)]
     [1.0, 1.0, 0.8, 0.8]
@@ -15,7 +19,7 @@ def step(t: int, alpha: float, decay_epoch: int) -> float:
 
 
 def constant(t: int, alpha: float, decay_epoch: int) -> float:
-    """Figures 5 and 6: alpha from the first epoch on."""
+    """Figures 5 and 6: alpha in every epoch."""
     return alpha
 
 

@@ -1,27 +1,48 @@
-"""Checks of values that a user gives; each message names the value and the legal range."""
+"""Checks of values that a user gives; each message names the value and the legal values."""
 
 from __future__ import annotations
 
 import operator
-from typing import Sequence
+from typing import Iterable
 
 from slsgd_mx.errors import ConfigError
 
-LARGEST = 3.4e38  # what a float32 holds
+LARGEST = 3.4e38  # bound on what a float32 can hold
 
 
 def require(condition: bool, name: str, value: object, legal: str) -> None:
-    """Raise a ConfigError with the value and the legal range unless the condition holds."""
+    """Raise a ConfigError that gives the value and the legal range unless the condition holds.
+
+    >>> require(False, "b", 5, "0 <= b <= 4")
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: b=5 is out of range: needs 0 <= b <= 4
+    """
     if not condition:
         raise ConfigError(f"{name}={value} is out of range: needs {legal}")
 
 
-def require_name(name: str, value: str, legal: Sequence[str]) -> None:
+def require_name(name: str, value: object, legal: Iterable[str]) -> None:
+    """Raise a ConfigError that lists the legal names, such as a registry's, if `value` is none.
+
+    >>> require_name("rule", "best", {"mean": ..., "median": ...})
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: rule='best' is unknown: choose one of mean, median
+    """
+    legal = list(legal)
     if value not in legal:
         raise ConfigError(f"{name}={value!r} is unknown: choose one of {', '.join(legal)}")
 
 
+def require_new_name(name: str, value: str, taken: Iterable[str]) -> None:
+    """Raise a ConfigError if a registry already has an entry of that name."""
+    if value in taken:
+        raise ConfigError(f"{name} {value!r} exists already: choose another name")
+
+
 def require_whole(config: object, **lowest: int) -> None:
+    """Raise a ConfigError unless each named attribute is an int at or above its lower bound."""
     for name, least in lowest.items():
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -30,22 +51,7 @@ def require_whole(config: object, **lowest: int) -> None:
 
 
 def check_between(name: str, value: object, least: int, most: int) -> int:
-    """Return `value` as an int if ``least <= value <= most``.
-
-    Raises
-    ------
-    ConfigError
-        If it is no whole number or out of range; the message gives the range.
-    """
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = least - 1
-    if isinstance(value, bool) or not least <= count <= most:
-        raise ConfigError(f"{name}={value} is out of range: it needs {least} <= {name} <= {most}")
-    return count
-
-
-def check_seed(seed: object) -> int:
-    """Return `seed` as an int if it is a whole number >= 0."""
-    return check_between("seed", seed, 0, 2**63)
+    """Return `value` as an int if it is a whole number with ``least <= value <= most``."""
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    require(whole and least <= value <= most, name, value, f"{least} <= {name} <= {most}")
+    return operator.index(value)

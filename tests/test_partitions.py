@@ -1,8 +1,8 @@
-"""Partitions: the paper's facts at the paper's size, and the same facts at any other."""
+"""Partitions: the paper's properties, at the paper's size and at any other."""
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from slsgd_mx.errors import ConfigError
@@ -31,22 +31,13 @@ def assert_each_index_once(parts, total):
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(total))
 
 
-# ---- the paper's size ----------------------------------------------------------------------
-
-
 def test_paper_balanced():
     parts = balanced(CIFAR, 100, rng())
     assert [len(part) for part in parts] == [500] * 100
     assert_each_index_once(parts, 50000)
-    # IID: every device sees every label, none of them far from its expected 50.
+    # IID: every device has every label, about 50 of each.
     counts = label_counts(parts, CIFAR, 10)
     assert counts.min() > 15 and counts.max() < 100
-
-
-def test_paper_sizes():
-    sizes = unbalanced_sizes(50000, 100)
-    np.testing.assert_array_equal(sizes, np.arange(104, 897, 8))
-    assert sizes.sum() == 50000
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -58,21 +49,15 @@ def test_paper_unbalanced(seed):
     assert max(labels_held) <= 5
     assert labels_held.count(1) >= 1
     assert labels_held[-1] > 1  # 896 images span more than one run of 250
-
-
-def test_paper_runs_are_250_of_one_label():
-    # Joined again in dealing order, the devices show the shuffled runs of the released code.
-    dealt = CIFAR[np.concatenate(unbalanced(CIFAR, 100, rng()))].reshape(200, 250)
+    # The devices, concatenated, are the shuffled runs of 250 of one label of the released code.
+    dealt = CIFAR[np.concatenate(parts)].reshape(200, 250)
     assert (dealt == dealt[:, :1]).all()
     np.testing.assert_array_equal(np.bincount(dealt[:, 0]), [20] * 10)
-    assert (np.diff(dealt[:, 0]) < 0).any()  # and not left in sorted order
-
-
-# ---- any size ------------------------------------------------------------------------------
+    assert (np.diff(dealt[:, 0]) < 0).any()  # not sorted
 
 
 @given(total=st.integers(1, 5000), n=st.integers(1, 300))
-def test_sizes_keep_their_shape(total, n):
+def test_sizes_grow_linearly(total, n):
     legal = n == 1 or n <= total * 104 // 500
     if not legal:
         with pytest.raises(ConfigError, match=f"n={n} is out of range for {total} samples"):
@@ -101,6 +86,7 @@ def test_balanced_any_size(total, n, seed):
     n=st.integers(1, 120),
     seed=st.integers(0, 99),
 )
+@example(counts=[100] * 10, n=5, seed=0)  # the smallest n that the message below recommends
 def test_unbalanced_any_size(counts, n, seed):
     labels = rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     total = len(labels)
@@ -109,7 +95,7 @@ def test_unbalanced_any_size(counts, n, seed):
     try:
         parts = unbalanced(labels, n, rng(seed))
     except ConfigError:
-        assert not provable  # long enough runs never fail
+        assert not provable  # if every run is long enough, it never fails
         return
     np.testing.assert_array_equal([len(part) for part in parts], unbalanced_sizes(total, n))
     assert_each_index_once(parts, total)
@@ -118,7 +104,7 @@ def test_unbalanced_any_size(counts, n, seed):
 
 @given(classes=st.integers(1, 12), each=st.integers(10, 200), n=st.integers(6, 60))
 @settings(deadline=None)
-def test_unbalanced_first_shuffle_is_enough_where_proven(classes, each, n):
+def test_unbalanced_first_shuffle_is_enough_if_runs_are_long(classes, each, n):
     labels = np.repeat(np.arange(classes), each)
     assume(each >= len(labels) / (2 * n) and n <= len(labels) * 104 // 500)
 
@@ -135,8 +121,8 @@ def test_unbalanced_first_shuffle_is_enough_where_proven(classes, each, n):
     unbalanced(labels, n, Once())
 
 
-def test_a_rare_label_is_redrawn_until_the_limit_holds():
-    # Six labels of 1 sample among large ones: a bad shuffle puts them side by side.
+def test_with_rare_labels_the_shuffle_is_redrawn_until_the_limit_holds():
+    # Six labels have 1 sample: some shuffles put them side by side.
     labels = np.repeat(np.arange(10), [250] * 4 + [1] * 6)
     for seed in range(20):
         assert max(distinct(unbalanced(labels, 20, rng(seed)), labels)) <= MAX_LABELS
@@ -147,9 +133,6 @@ def test_same_seed_same_result(kind):
     first, again, other = (partition(kind, CIFAR, 100, rng(s)) for s in (3, 3, 4))
     assert all((a == b).all() for a, b in zip(first, again))
     assert any((a != b).any() for a, b in zip(first, other))
-
-
-# ---- counts and errors ---------------------------------------------------------------------
 
 
 def test_label_counts():
@@ -168,32 +151,21 @@ def test_label_counts_refuses_labels_out_of_range(labels):
         label_counts([np.array([0])], np.array(labels), 3)
 
 
-def test_unknown_partition_lists_the_legal_ones():
-    with pytest.raises(ConfigError, match="'dirichlet' is unknown.*balanced, unbalanced"):
-        partition("dirichlet", CIFAR, 100, rng())
-
-
-@pytest.mark.parametrize("kind", sorted(PARTITIONS))
-@pytest.mark.parametrize("n", [-1, 0, 31])
-def test_devices_out_of_range(kind, n):
-    with pytest.raises(ConfigError, match=f"n={n} is out of range for 30 samples.*1 <= n <= 30"):
-        partition(kind, np.arange(30) % 3, n, rng())
-
-
-def test_too_small_for_unbalanced_gives_the_range():
-    with pytest.raises(ConfigError, match="n=25 is out of range for 100 samples.*1 <= n <= 20"):
-        unbalanced(np.arange(100) % 5, 25, rng())
-
-
-def test_impossible_label_limit_says_what_works():
-    labels = np.arange(1000) % 10
-    with pytest.raises(ConfigError, match="n=2 leaves.*more than 5 labels.*n >= 5 always works"):
-        unbalanced(labels, 2, rng())
-    unbalanced(labels, 5, rng())  # as the message says
-    with pytest.raises(ConfigError, match="only 1 samples; use the balanced partition"):
-        unbalanced(np.arange(100), 5, rng())
-
-
-def test_labels_need_one_axis():
-    with pytest.raises(ConfigError, match=r"shape \(4, 1\)"):
-        partition("balanced", np.zeros((4, 1)), 2, rng())
+@pytest.mark.parametrize(
+    "kind, labels, n, message",
+    [
+        ("dirichlet", np.arange(9), 3, "'dirichlet' is unknown.*balanced, unbalanced"),
+        ("balanced", np.zeros((4, 1)), 2, r"shape \(4, 1\)"),
+        *(
+            (kind, np.arange(30) % 3, n, f"n={n} is out of range for 30 samples.*1 <= n <= 30")
+            for kind in sorted(PARTITIONS)
+            for n in (-1, 0, 31)
+        ),
+        ("unbalanced", np.arange(100) % 5, 25, "out of range for 100 samples.*1 <= n <= 20"),
+        ("unbalanced", np.arange(1000) % 10, 2, "n=2 leaves.*more than 5 labels.*n >= 5 always"),
+        ("unbalanced", np.arange(100), 5, "only 1 samples; use the balanced partition"),
+    ],
+)
+def test_what_cannot_be_partitioned_is_refused_with_the_legal_values(kind, labels, n, message):
+    with pytest.raises(ConfigError, match=message):
+        partition(kind, labels, n, rng())

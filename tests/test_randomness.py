@@ -1,4 +1,4 @@
-"""Named random streams: repeatable, and different wherever one part of the name differs."""
+"""Random streams: repeatable, and different if any part of the name differs."""
 
 import itertools
 import random
@@ -25,7 +25,7 @@ def test_streams_differ_by_seed_purpose_epoch_and_device():
 
 
 @pytest.mark.parametrize("name", NAMES[::10])
-def test_streams_repeat_whatever_happened_between(name):
+def test_streams_do_not_depend_on_what_was_drawn_before(name):
     first, first_seed = stream(**name).bytes(64), integer_seed(**name)
     np.random.seed(5)  # noqa: NPY002
     random.seed(5)
@@ -50,7 +50,7 @@ def test_integer_seeds_suit_mxnet(seed, purpose, epoch, device):
     assert 0 <= integer_seed(seed, purpose, epoch, device) < 2**31
 
 
-def test_known_values_stay_as_they_are():
-    """A change here changes every run ever made: it must be meant."""
+def test_known_values():
+    """A change here changes the numbers of every run."""
     assert stream(0, "select", epoch=3).integers(0, 100, 4).tolist() == [50, 0, 95, 18]
     assert integer_seed(3, "train", 7, 11) == 449320319

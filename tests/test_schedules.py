@@ -1,4 +1,4 @@
-"""Epoch -> alpha."""
+"""Schedules of alpha, through RunConfig.alpha_at."""
 
 import pytest
 from hypothesis import given
@@ -13,25 +13,27 @@ def alphas(epochs=6, **values):
     return [config.alpha_at(t) for t in range(1, epochs + 1)]
 
 
-def test_step_is_one_up_to_and_including_the_decay_epoch():
-    assert alphas(alpha=0.8, alpha_decay_epoch=4) == [1.0, 1.0, 1.0, 1.0, 0.8, 0.8]
-    assert alphas(alpha=0.8, alpha_decay_epoch=0) == [0.8] * 6
-    assert alphas(alpha=0.8, alpha_decay_epoch=6) == [1.0] * 6
+@pytest.mark.parametrize(
+    "values, expected",
+    [
+        (dict(alpha=0.8, alpha_decay_epoch=4), [1.0, 1.0, 1.0, 1.0, 0.8, 0.8]),
+        (dict(alpha=0.8, alpha_decay_epoch=0), [0.8] * 6),
+        (dict(alpha=0.8, alpha_decay_epoch=6), [1.0] * 6),
+        (dict(alpha=0.3, alpha_schedule="constant", alpha_decay_epoch=4), [0.3] * 6),
+    ],
+)
+def test_step_and_constant(values, expected):
+    assert alphas(**values) == expected
 
 
-def test_paper_decays_after_epoch_400():
+def test_the_paper_decays_after_epoch_400():
     config = RunConfig(alpha=0.6)
     assert (config.alpha_at(400), config.alpha_at(401), config.alpha_at(800)) == (1.0, 0.6, 0.6)
 
 
-def test_constant():
-    assert alphas(alpha=0.3, alpha_schedule="constant", alpha_decay_epoch=4) == [0.3] * 6
-
-
 def test_inverse_square():
-    assert alphas(4, alpha=0.9, alpha_schedule="inverse-square") == pytest.approx(
-        [0.9, 0.9 / 4, 0.1, 0.9 / 16]
-    )
+    found = alphas(4, alpha=0.9, alpha_schedule="inverse-square")
+    assert found == pytest.approx([0.9, 0.9 / 4, 0.1, 0.9 / 16])
 
 
 @given(
@@ -40,5 +42,5 @@ def test_inverse_square():
     st.floats(1e-3, 1),
     st.integers(0, 1000),
 )
-def test_alpha_is_always_legal_for_the_server(name, t, alpha, decay):
+def test_alpha_is_always_legal(name, t, alpha, decay):
     assert 0 < SCHEDULES[name](t, alpha, decay) <= 1

@@ -1,18 +1,20 @@
-"""Attacks: what a poisoned worker does (the paper's Definition 1, the threat model).
+"""Attacks: what a poisoned worker does (Definition 1, the threat model).
 
-To add an attack, write a function and register it in ``ATTACKS`` at the end of this file (or
-call ``register`` from your own code before ``train``).  A poisoned worker may
+To add an attack, write a function and register it in ``ATTACKS`` below (or call
+``register_attack`` from your own code before ``train``).  A poisoned worker may
 
-* train on poisoned labels: ``labels(y, context) -> y``, for one device's labels (numpy, int);
-* push something else than what it trained: ``model(x, context) -> x``, for one parameter
-  (numpy, float32);
-* not answer at all: ``silent=True``.
+* train on poisoned labels (``labels.py``): ``labels(y, context) -> y`` maps one device's labels,
+  an int array of any shape;
+* push something other than the model it trained (``pushes.py``): ``model(x, context) -> x`` maps
+  one parameter, a float32 array;
+* never push at all: ``silent=True``.
 
-The functions are pure; randomness comes from ``context.rng``.
+The functions are pure; their randomness comes from ``context.rng``.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Callable, Dict, Optional
 
@@ -21,18 +23,18 @@ import numpy as np
 from slsgd_mx.attacks.context import AttackContext
 from slsgd_mx.attacks.labels import flip_labels, permute_labels, shift_labels
 from slsgd_mx.attacks.pushes import add_noise, fill_with, negate_model
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.validation import require_name, require_new_name
 
 
 @dataclass(frozen=True)
 class Attack:
-    """One way to misbehave; ``start`` and ``scale`` are what is used unless told otherwise."""
+    """One attack; ``start`` and ``scale`` apply unless the configuration sets others."""
 
     summary: str
     labels: Optional[Callable[[np.ndarray, AttackContext], np.ndarray]] = None
     model: Optional[Callable[[np.ndarray, AttackContext], np.ndarray]] = None
     silent: bool = False
-    start: str = "pulled"
+    start: str = "pulled"  # train from the pulled model, or from a "fresh" random one
     scale: float = 1.0
 
 
@@ -51,19 +53,24 @@ ATTACKS: Dict[str, Attack] = {
     "gaussian": Attack("push x + noise of standard deviation scale", model=add_noise),
     "nan": Attack("push NaN", model=fill_with(np.nan)),
     "inf": Attack("push +infinity", model=fill_with(np.inf)),
-    "silent": Attack("never answer", silent=True),
+    "silent": Attack("never push", silent=True),
 }
 
 
-def register(name: str, attack: Attack) -> None:
-    """Add an attack of your own under a new name."""
-    if name in ATTACKS:
-        raise ConfigError(f"attack {name!r} exists already; choose another name")
+def register_attack(name: str, attack: Attack) -> None:
+    """Add an attack under a new name, for use in ``RunConfig(attack=name)``."""
+    require_new_name("attack", name, ATTACKS)
     ATTACKS[name] = attack
 
 
+def register(name: str, attack: Attack) -> None:
+    """Deprecated name of `register_attack`."""
+    message = "slsgd_mx.attacks.register is deprecated: use slsgd_mx.attacks.register_attack"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    register_attack(name, attack)
+
+
 def find_attack(name: str) -> Attack:
-    """The attack of that name, or a ConfigError that lists the names there are."""
-    if name not in ATTACKS:
-        raise ConfigError(f"attack={name!r} is unknown: choose one of {', '.join(ATTACKS)}")
+    """Return the attack of that name, or raise a ConfigError that lists all names."""
+    require_name("attack", name, ATTACKS)
     return ATTACKS[name]

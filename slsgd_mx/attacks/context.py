@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class AttackContext:
-    """What an attacker knows: the sizes, the number of classes, its scale, its random stream."""
+    """What a poisoned worker knows: k, q, the number of classes, its scale, its random stream."""
 
     k: int
     q: int

@@ -1,4 +1,4 @@
-"""Attacks on the labels a poisoned worker trains on."""
+"""Attacks on the labels that a poisoned worker trains on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from slsgd_mx.attacks.context import AttackContext
 
 
 def flip_labels(y: np.ndarray, context: AttackContext) -> np.ndarray:
-    """The paper's label flip: y becomes 9 - y (for ten classes).
+    """The paper's label flip: y -> classes - 1 - y, which is 9 - y for ten classes.
 
     >>> flip_labels(np.array([0, 3, 9]), AttackContext(10, 2, 10, 1.0, np.random.default_rng(0)))
     array([9, 6, 0])
@@ -22,7 +22,7 @@ def permute_labels(y: np.ndarray, context: AttackContext) -> np.ndarray:
 
 
 def shift_labels(y: np.ndarray, context: AttackContext) -> np.ndarray:
-    """The released code's attack on language models: y becomes max(y - 1000, 0).
+    """The released code's attack on language models: y -> max(y - scale, 0), scale 1000.
 
     >>> shift_labels(np.array([5, 1005]), AttackContext(10, 2, 9999, 1000.0, None))
     array([0, 5])

@@ -1,4 +1,4 @@
-"""Attacks on what a poisoned worker pushes."""
+"""Attacks on the model that a poisoned worker pushes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slsgd_mx.attacks.context import AttackContext
 
 
 def negate_model(x: np.ndarray, context: AttackContext) -> np.ndarray:
-    """Proposition 1: push -((k-q)/q) x + c, which drags the plain mean to (q/k) c."""
+    """Proposition 1: push -((k-q)/q) x + c, which moves the plain mean to (q/k) c."""
     factor = np.float32(-(context.k - context.q) / context.q)
     return factor * x + np.float32(context.scale)
 
@@ -21,5 +21,5 @@ def add_noise(x: np.ndarray, context: AttackContext) -> np.ndarray:
 
 
 def fill_with(value: float) -> Callable[[np.ndarray, AttackContext], np.ndarray]:
-    """Push one value everywhere, whatever was trained."""
+    """Return an attack that pushes one value in every coordinate."""
     return lambda x, context: np.full_like(x, value)

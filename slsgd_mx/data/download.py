@@ -1,4 +1,4 @@
-"""One file from one mirror: continue what is there, check it, then give it its final name."""
+"""Download one file from one mirror: resume a partial download, verify it, rename it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import ssl
 from pathlib import Path
-from typing import IO, Any, Callable, Optional, Union
+from typing import IO, Any, Callable, Optional
 
 from slsgd_mx.data.registry import RemoteFile
 from slsgd_mx.errors import DataError
@@ -16,7 +16,7 @@ TIMEOUT = 30  # seconds without an answer or a byte
 CHUNK = 1 << 18
 
 HEADERS = {
-    # a mirror refuses Python's default agent; and bytes must come as they are to be continued
+    # One mirror refuses Python's default agent; resuming needs the bytes without compression.
     "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
     "Accept-Encoding": "identity",
 }
@@ -25,32 +25,28 @@ Report = Callable[[str], None]
 
 
 class MirrorError(Exception):
-    """A mirror that does not have the file, breaks off, or has another one."""
+    """A mirror lacks the file, has a different one, or broke the connection."""
 
 
-def sha256_of(path: Union[str, os.PathLike]) -> str:
-    """SHA-256 of a file, read in pieces."""
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, read in chunks."""
     sha = hashlib.sha256()
     with open(path, "rb") as file:
-        for piece in iter(lambda: file.read(CHUNK), b""):
-            sha.update(piece)
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            sha.update(chunk)
     return sha.hexdigest()
 
 
 def part_of(path: Path) -> Path:
-    """Name of the unfinished `path`."""
+    """Return the name of a partial download of `path`."""
     return path.with_name(path.name + ".part")
 
 
 def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Report) -> Path:
-    """Complete the unfinished file from `url`, check it and rename it to `path`.
+    """Download from `url` what the partial file lacks, verify it and rename it to `path`.
 
-    Raises
-    ------
-    MirrorError
-        If this mirror failed. What is worth continuing is kept.
-    DataError, OSError
-        If the disk is at fault, or another process is at the same file.
+    Raises a MirrorError if this mirror failed (a partial download that can be resumed is kept), a
+    DataError or an OSError if the file cannot be written or another process is downloading it.
     """
     part = part_of(path)
     try:
@@ -68,13 +64,15 @@ def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Report)
 def _complete(url: str, file: RemoteFile, out: IO[bytes], progress: bool, report: Report) -> None:
     begun = _size(out)
     if begun < file.bytes:
-        _check_space(out.name, file.bytes - begun)
+        needed, free = file.bytes - begun, shutil.disk_usage(os.path.dirname(out.name)).free
+        if free < needed:
+            raise DataError(f"{out.name} needs {needed:,} more bytes, the disk has {free:,} free")
         report(f"{'continuing' if begun else 'downloading'} {url}")
         _download(url, file, out, progress)
     problem = _problem(out, file)
     if problem and begun and _size(out) >= file.bytes:
-        # what an earlier run left behind may be at fault, not this mirror
-        report(f"the unfinished {file.name} was unusable; downloading {url} afresh")
+        # The fault may lie in the bytes of an earlier call, not in this mirror.
+        report(f"the partial {file.name} was unusable; downloading {url} from the start")
         out.truncate(0)
         _download(url, file, out, progress)
         problem = _problem(out, file)
@@ -85,7 +83,7 @@ def _complete(url: str, file: RemoteFile, out: IO[bytes], progress: bool, report
 
 
 def _problem(out: IO[bytes], file: RemoteFile) -> Optional[str]:
-    """What is wrong with the finished download, or None."""
+    """Return what is wrong with the downloaded file, or None."""
     size = _size(out)
     if size != file.bytes:
         return f"broke off after {size:,} bytes, expected {file.bytes:,}"
@@ -96,33 +94,34 @@ def _problem(out: IO[bytes], file: RemoteFile) -> Optional[str]:
 
 
 def _download(url: str, file: RemoteFile, out: IO[bytes], progress: bool) -> None:
-    """Append to `out` what it lacks, or fill it anew if the server cannot continue."""
+    """Append what `out` lacks, or overwrite it if the server cannot resume."""
     import pooch
     import requests
     import urllib3
+    from tqdm import tqdm
 
     begun = _size(out)
-    headers = dict(HEADERS, Range=f"bytes={begun}-") if begun else HEADERS
-    bar = _bar(file, begun) if progress else None
-    downloader = pooch.HTTPDownloader(
-        progressbar=bar or False,
-        chunk_size=CHUNK,
-        headers=headers,
-        timeout=TIMEOUT,
-        hooks={"response": lambda response, **_: _check_answer(response, file, out, begun)},
-    )
-    network = (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError)
-    try:
-        downloader(url, _Bounded(out, file.bytes), None)
-    except network + (TimeoutError, ssl.SSLError) as error:
-        raise MirrorError(f"{type(error).__name__}: {error}") from error
-    finally:
-        if bar is not None:
-            bar.close()
+    failures = (
+        requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError,
+        ssl.SSLError,
+    )  # fmt: skip
+    shown = dict(desc=file.name, unit="B", unit_scale=True, ncols=79, disable=not progress)
+    with tqdm(total=file.bytes - begun, **shown) as bar:
+        downloader = pooch.HTTPDownloader(
+            progressbar=bar if progress else False,
+            chunk_size=CHUNK,
+            headers=dict(HEADERS, Range=f"bytes={begun}-") if begun else HEADERS,
+            timeout=TIMEOUT,
+            hooks={"response": lambda response, **_: _check_answer(response, file, out, begun)},
+        )
+        try:
+            downloader(url, _Bounded(out, file.bytes), None)
+        except failures as error:
+            raise MirrorError(f"{type(error).__name__}: {error}") from error
 
 
 def _check_answer(response: Any, file: RemoteFile, out: IO[bytes], begun: int) -> None:
-    """Refuse another file before its first byte; start anew if the server ignored the range."""
+    """Refuse a different file before its first byte; empty `out` if the range was ignored."""
     length = response.headers.get("Content-Length", "")
     if response.status_code == 200:
         if length.isdigit() and int(length) != file.bytes:
@@ -137,24 +136,15 @@ def _check_answer(response: Any, file: RemoteFile, out: IO[bytes], begun: int) -
 
 
 class _Bounded:
-    """A file that refuses to grow beyond `most` bytes: an endless answer must not fill the disk."""
+    """A file of at most `most` bytes, so that an endless answer cannot fill the disk."""
 
     def __init__(self, out: IO[bytes], most: int) -> None:
-        self.out, self.most = out, most
+        self.out, self.most, self.flush = out, most, out.flush
 
-    def write(self, piece: bytes) -> None:
-        if _size(self.out) + len(piece) > self.most:
+    def write(self, chunk: bytes) -> None:
+        if _size(self.out) + len(chunk) > self.most:
             raise MirrorError(f"sent more than {self.most:,} bytes")
-        self.out.write(piece)
-
-    def flush(self) -> None:
-        self.out.flush()
-
-
-def _bar(file: RemoteFile, begun: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=file.bytes - begun, desc=file.name, unit="B", unit_scale=True, ncols=79)
+        self.out.write(chunk)
 
 
 def _size(out: IO[bytes]) -> int:
@@ -162,14 +152,8 @@ def _size(out: IO[bytes]) -> int:
     return os.fstat(out.fileno()).st_size
 
 
-def _check_space(path: str, needed: int) -> None:
-    free = shutil.disk_usage(os.path.dirname(path)).free
-    if free < needed:
-        raise DataError(f"{path} needs {needed:,} more bytes, the disk has {free:,} free")
-
-
 def _lock(out: IO[bytes]) -> None:
-    """Let one process at a time write the file, where the system has such locks."""
+    """Keep other processes from writing the file, if the system supports locks."""
     try:
         import fcntl
     except ImportError:
@@ -179,4 +163,4 @@ def _lock(out: IO[bytes]) -> None:
     except BlockingIOError as error:
         raise DataError(f"another process is downloading {out.name}; wait for it") from error
     except OSError:
-        return  # a file system without locks: the checksum still guards the result
+        return  # a file system without locks: the checksum still protects the result

@@ -1,13 +1,13 @@
-"""Images as the network sees them: from uint8 pixels to centred float32."""
+"""Images: uint8 pixels in memory, centred float32 for the network."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Optional
 
 import numpy as np
 
+from slsgd_mx.data.reading import check_range
 from slsgd_mx.errors import DataError
 
 CLASSES = 10
@@ -19,42 +19,32 @@ CHUNK = 2048  # images summed at a time
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """A training and a test set; pixels become the network's input batch by batch.
+    """A training and a test set of images.
 
-    Attributes
-    ----------
-    name : str
-        ``"cifar10"`` or ``"synthetic"``.
-    train_pixels, test_pixels : numpy.ndarray
-        uint8, (N, 3, 24, 24): a quarter of the memory that float32 takes.
-    train_y, test_y : numpy.ndarray
-        int32 labels 0..9, (N,).
-    mean : numpy.ndarray
-        Per-pixel mean of the training images, (3, 24, 24).
-    digest : str
-        SHA-256 over pixels and labels.
+    Pixels are uint8 (N, 3, 24, 24), a quarter of the memory of float32; `prepared` converts a
+    batch.  Labels are int32 0..9, (N,).
     """
 
-    name: str
+    name: str  # "cifar10" or "synthetic"
     train_pixels: np.ndarray
     train_y: np.ndarray
     test_pixels: np.ndarray
     test_y: np.ndarray
-    mean: np.ndarray
-    digest: str
+    mean: np.ndarray  # per-pixel mean of the training images, (3, 24, 24)
+    digest: str  # SHA-256 of pixels and labels
 
     @property
     def train_x(self) -> np.ndarray:
-        """All training images as the network sees them, computed anew."""
+        """All training images as the network's input, float32 (N, 3, 24, 24); not cached."""
         return self.prepared(self.train_pixels)
 
     @property
     def test_x(self) -> np.ndarray:
-        """All test images as the network sees them, computed anew."""
+        """All test images as the network's input, float32 (N, 3, 24, 24); not cached."""
         return self.prepared(self.test_pixels)
 
     def prepared(self, pixels: np.ndarray) -> np.ndarray:
-        """``x = (pixels - mean of the training pixels) / 128``, float32."""
+        """Return the network's input ``x = (pixels - mean) / 128``, float32 (N, 3, 24, 24)."""
         x = np.subtract(pixels, self.mean, dtype=np.float32)
         x *= np.float32(1 / SCALE)
         return x
@@ -67,46 +57,30 @@ def prepare(
     test_pixels: np.ndarray,
     test_labels: np.ndarray,
 ) -> ImageData:
-    """Check both sets and put them together; the mean is over the training images given here.
+    """Check both sets and compute the mean of the training images.
 
-    Parameters
-    ----------
-    name : str
-        What the data is called in manifests and titles.
-    train_pixels, test_pixels : numpy.ndarray
-        uint8, (N, 3, 24, 24).
-    train_labels, test_labels : numpy.ndarray
-        Integers 0..9, (N,).
-
-    Raises
-    ------
-    DataError
-        If shapes, types or labels are not as above.
+    Pixels are uint8 (N, 3, 24, 24), labels integers 0..9 (N,); anything else raises a DataError.
     """
-    for part, pixels, labels in (
-        ("training", train_pixels, train_labels),
-        ("test", test_pixels, test_labels),
-    ):
-        _check(f"{name} {part} set", pixels, labels)
-    return ImageData(
-        name=name,
-        train_pixels=train_pixels,
-        train_y=np.array(train_labels, dtype=np.int32),
-        test_pixels=test_pixels,
-        test_y=np.array(test_labels, dtype=np.int32),
-        mean=mean_pixels(train_pixels),
-        digest=_digest(train_pixels, train_labels, test_pixels, test_labels),
-    )
+    _check(f"{name} training set", train_pixels, train_labels)
+    _check(f"{name} test set", test_pixels, test_labels)
+    train_y, test_y = (np.array(labels, dtype=np.int32) for labels in (train_labels, test_labels))
+    sha = hashlib.sha256()  # of the arrays' bytes, each after its shape
+    for array in (train_pixels, train_labels, test_pixels, test_labels):
+        sha.update(repr(array.shape).encode())
+        # Labels are below 256, so one byte each suffices for every integer type.
+        sha.update(np.ascontiguousarray(array, dtype=np.uint8))
+    mean = mean_pixels(train_pixels)
+    return ImageData(name, train_pixels, train_y, test_pixels, test_y, mean, sha.hexdigest())
 
 
 def mean_pixels(pixels: np.ndarray) -> np.ndarray:
-    """Per-pixel mean of (N, 3, 24, 24) uint8 images, as (3, 24, 24) float32.
+    """Return the per-pixel mean of uint8 images (N, 3, 24, 24), float32 (3, 24, 24).
 
     The sum is an integer, so the result does not depend on the order of the images.
     """
     total = np.zeros(pixels.shape[1:], dtype=np.int64)
     for start in range(0, len(pixels), CHUNK):
-        # 2,048 x 255 fits a uint32, which sums much faster than int64
+        # 2,048 x 255 fits into uint32, which is much faster to sum than int64.
         total += pixels[start : start + CHUNK].sum(axis=0, dtype=np.uint32)
     return (total / len(pixels)).astype(np.float32)
 
@@ -120,26 +94,4 @@ def _check(what: str, pixels: np.ndarray, labels: np.ndarray) -> None:
         raise DataError(
             f"{what}: labels are {labels.dtype} {labels.shape}, expected {len(pixels)} integers"
         )
-    wrong = first_bad_label(labels)
-    if wrong is not None:
-        raise DataError(f"{what}: label {labels[wrong]} of image {wrong}, expected 0..9")
-
-
-def first_bad_label(labels: np.ndarray) -> Optional[int]:
-    """Position of the first label outside 0..9, or None.
-
-    >>> first_bad_label(np.array([0, 9, 10]))
-    2
-    """
-    bad = (labels < 0) | (labels >= CLASSES)
-    return int(bad.argmax()) if bad.any() else None
-
-
-def _digest(*arrays: np.ndarray) -> str:
-    """SHA-256 of pixels and labels as bytes, each led by its shape."""
-    sha = hashlib.sha256()
-    for array in arrays:
-        sha.update(repr(array.shape).encode())
-        # labels are below 256, so one byte each whatever integer type they came in
-        sha.update(np.ascontiguousarray(array, dtype=np.uint8))
-    return sha.hexdigest()
+    check_range(what, "label", labels, "image", CLASSES)

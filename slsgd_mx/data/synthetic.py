@@ -1,12 +1,12 @@
-"""A stand-in for CIFAR-10: ten shapes, drawn from a seed, that need no download.
+"""A synthetic stand-in for CIFAR-10: images of ten shapes that need no download.
 
-Each image is one shape at a random place, size, tilt and pair of colours, over a mottled
-background with a distracting blob and pixel noise. Colours say nothing about the class. It is made
-to be learnt gradually (a small CNN on 2,000 images: about 0.35 test accuracy after 3 passes, 0.8
-after 20), not to look like CIFAR-10; results on it are no results on CIFAR-10.
+Each image shows one shape of random position, size, tilt and colours on a mottled background with a
+distracting blob and pixel noise.  The class is independent of the colours.  The data is meant to be
+learned gradually (a small CNN on 2,000 images reaches a test accuracy of about 0.35 after 3 passes
+and 0.8 after 20), not to resemble CIFAR-10; results on it say nothing about CIFAR-10.
 
-The drawing keeps to additions, products, comparisons and square roots, which round alike on every
-processor, so that a seed should give the same bytes elsewhere; `ImageData.digest` tells.
+Only additions, products, comparisons and square roots are used.  They round identically on every
+processor, so a seed should give the same bytes on every machine; `ImageData.digest` shows it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from slsgd_mx.data.images import CLASSES, ImageData, prepare
-from slsgd_mx.validation import check_between, check_seed
+from slsgd_mx.validation import check_between
 
-NOISE = 1.0  # how hard the images are: scales pixel noise, mottling and blob; 0 is clean
+NOISE = 1.0  # difficulty: scales pixel noise, mottling and blob; 0 draws clean images
 MOST_IMAGES = 100_000
 
 SIDE = 24
-REACH = 0.6  # how far off centre: 1 is up to the border
+REACH = 0.6  # largest distance from the centre; 1 reaches the border
 BLOCK = 500  # images drawn from one random stream; a multiple of CLASSES
-
-SHAPES = (
-    "disc",
-    "ring",
-    "square",
-    "frame",
-    "plus",
-    "cross",
-    "triangle",
-    "two bars",
-    "half disc",
-    "corner",
-)
 
 
 def synthetic_images(train_images: int, test_images: int, seed: int = 0) -> ImageData:
@@ -43,76 +30,63 @@ def synthetic_images(train_images: int, test_images: int, seed: int = 0) -> Imag
     Parameters
     ----------
     train_images, test_images : int
-        How many, 1 to 100,000. Any ten images from a multiple of ten on hold every class once, so
-        classes are balanced; the first images are the same however many are asked for.
+        Numbers of images, 1 to 100,000.  Images 10i to 10i + 9 show each class once.  The first
+        images do not depend on how many are drawn.
     seed : int
-        Not negative; another seed draws other images.
+        Not negative.
 
-    Raises
-    ------
-    ConfigError
-        If a number is out of range.
-
-    Examples
-    --------
     >>> data = synthetic_images(20, 10)
     >>> data.name, data.train_x.shape, sorted(data.test_y)
     ('synthetic', (20, 3, 24, 24), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     train_images = check_between("train_images", train_images, 1, MOST_IMAGES)
     test_images = check_between("test_images", test_images, 1, MOST_IMAGES)
-    seed = check_seed(seed)
-    train = draw(train_images, seed, stream=0)
-    test = draw(test_images, seed, stream=1)
-    return prepare("synthetic", *train, *test)
+    seed = check_between("seed", seed, 0, 2**63)
+    return prepare("synthetic", *draw(train_images, seed, 0), *draw(test_images, seed, 1))
 
 
 def draw(images: int, seed: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels uint8 (images, 3, 24, 24) and labels uint8 (images,) of one stream."""
-    pixels = np.empty((images, 3, SIDE, SIDE), dtype=np.uint8)
-    labels = np.empty(images, dtype=np.uint8)
-    for start in range(0, images, BLOCK):
-        rng = np.random.default_rng(np.random.SeedSequence((seed, stream, start // BLOCK)))
-        stop = min(start + BLOCK, images)
-        # a whole block is drawn even if part is wanted: what comes first never depends on `images`
-        block_pixels, block_labels = _draw_block(rng)
-        pixels[start:stop] = block_pixels[: stop - start]
-        labels[start:stop] = block_labels[: stop - start]
+    """Return pixels uint8 (images, 3, 24, 24) and labels uint8 (images,) of one stream."""
+    # Blocks are always drawn whole, so the first images do not depend on `images`.
+    blocks = [
+        _draw_block(np.random.default_rng(np.random.SeedSequence((seed, stream, i))))
+        for i in range(-(-images // BLOCK))
+    ]
+    pixels, labels = (np.concatenate(parts)[:images] for parts in zip(*blocks))
     return pixels, labels
 
 
 def _draw_block(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    # each row of ten is one shuffle of the classes
+    # Each row of ten is a permutation of the classes.
     labels = rng.random((BLOCK // CLASSES, CLASSES)).argsort(axis=1).ravel()
     u, v, size = _coordinates(rng)
     inside = np.empty((BLOCK, SIDE, SIDE), dtype=np.float32)
-    for label, distance in enumerate(_DISTANCES):
+    for label, distance in enumerate(SHAPES.values()):
         of_class = labels == label
         pixels_outside = distance(u[of_class], v[of_class]) * size[of_class]
-        inside[of_class] = np.clip(0.5 - pixels_outside, 0, 1)  # edges one pixel soft
+        inside[of_class] = np.clip(0.5 - pixels_outside, 0, 1)  # edges are one pixel wide
     canvas = _background(rng)
-    shade = _contrast(rng)
-    canvas += inside[:, None] * shade
+    canvas += inside[:, None] * _contrast(rng)
     canvas += _uniform(rng, 12, 34, 1, 1, 1) * NOISE * _normal(rng, 3, SIDE, SIDE)
     return np.clip(np.rint(canvas), 0, 255).astype(np.uint8), labels.astype(np.uint8)
 
 
 def _coordinates(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each image's own axes: the shape spans -1..1; size is its half width in pixels."""
+    """Return each image's coordinates, in which the shape spans -1..1, and its half width."""
     size = _uniform(rng, 4.5, 8.5, 1, 1)
     middle = (SIDE - 1) / 2
     reach = (middle - size) * np.float32(REACH)
     grid = np.arange(SIDE, dtype=np.float32)
     x = (grid[None, None, :] - middle - reach * _uniform(rng, -1, 1, 1, 1)) / size
     y = (grid[None, :, None] - middle - reach * _uniform(rng, -1, 1, 1, 1)) / size
-    # rotate by an angle given as its tangent: up to 17 degrees without sine or cosine
+    # Rotate by up to 17 degrees, without sine or cosine: the angle is given by its tangent.
     tangent = _uniform(rng, -0.3, 0.3, 1, 1)
     scale = 1 / np.sqrt(1 + tangent * tangent)
     return (x + tangent * y) * scale, (y - tangent * x) * scale, size
 
 
 def _background(rng: np.random.Generator) -> np.ndarray:
-    """Mottled colour with a blob in it, float32 (BLOCK, 3, SIDE, SIDE)."""
+    """Return a mottled background with a blob, float32 (BLOCK, 3, SIDE, SIDE)."""
     canvas = _uniform(rng, 40, 150, 3, 1, 1) + _mottle(rng)
     grid = np.arange(SIDE, dtype=np.float32)
     x = grid[None, None, :] - _uniform(rng, 0, SIDE, 1, 1)
@@ -124,7 +98,7 @@ def _background(rng: np.random.Generator) -> np.ndarray:
 
 
 def _mottle(rng: np.random.Generator) -> np.ndarray:
-    """Smooth random patches: a 5 x 5 grid of random values, interpolated to the pixels."""
+    """Return smooth random patches: a 5 x 5 grid of random values, interpolated to the pixels."""
     coarse = _normal(rng, 3, 5, 5) * (_uniform(rng, 8, 28, 1, 1, 1) * NOISE)
     at = np.arange(SIDE, dtype=np.float32) / np.float32(6)  # 0 .. 3.83: below cell 4
     low = at.astype(int)
@@ -134,7 +108,7 @@ def _mottle(rng: np.random.Generator) -> np.ndarray:
 
 
 def _contrast(rng: np.random.Generator) -> np.ndarray:
-    """What the shape adds to the background: a brighter colour, weakly to strongly."""
+    """Return the brighter colour that the shape adds to the background, (BLOCK, 3, 1, 1)."""
     direction = np.abs(_normal(rng, 3, 1, 1))
     length = np.sqrt((direction * direction).sum(axis=1, keepdims=True)) + np.float32(1e-6)
     return direction / length * _uniform(rng, 35, 130, 1, 1, 1)
@@ -149,7 +123,7 @@ def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.standard_normal((BLOCK, *shape), dtype=np.float32)
 
 
-# Signed distances, roughly: negative inside the shape, 1 is half the shape's width.
+# Approximate signed distances: negative inside the shape, in units of half the shape's width.
 
 
 def _box(u: np.ndarray, v: np.ndarray, width: float, height: float) -> np.ndarray:
@@ -201,15 +175,15 @@ def _corner(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.minimum(upright, foot)
 
 
-_DISTANCES = (
-    _disc,
-    _ring,
-    _square,
-    _frame,
-    _plus,
-    _cross,
-    _triangle,
-    _two_bars,
-    _half_disc,
-    _corner,
-)
+SHAPES = {  # by label
+    "disc": _disc,
+    "ring": _ring,
+    "square": _square,
+    "frame": _frame,
+    "plus": _plus,
+    "cross": _cross,
+    "triangle": _triangle,
+    "two bars": _two_bars,
+    "half disc": _half_disc,
+    "corner": _corner,
+}

@@ -1,4 +1,4 @@
-"""Text as the language model sees it: token ids, cut into batches that carry on from each other."""
+"""Text as token ids, cut into consecutive batches for the language model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
+from slsgd_mx.data.reading import check_range
 from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.validation import check_between
 
@@ -18,79 +19,55 @@ Batches = Tuple[np.ndarray, np.ndarray]  # data and target, int32 (steps, bptt, 
 
 @dataclass(frozen=True, eq=False)
 class TextData:
-    """A training and a test text as token ids.
+    """A training and a test text as int32 token ids."""
 
-    Attributes
-    ----------
-    name : str
-        ``"wikitext2"`` or ``"synthetic"``.
-    train : numpy.ndarray
-        int32 ids, (N,): the training text, then the validation text, which the paper's released
-        code folds in.
-    test : numpy.ndarray
-        int32 ids, (M,).
-    vocab_size : int
-        Number of types, ``<unk>`` (0) and ``<eos>`` (1) among them; every id is below it.
-    train_tokens : int
-        How many of `train` come from the training text alone.
-    digest : str
-        SHA-256 over the ids and the vocabulary size.
-    """
-
-    name: str
-    train: np.ndarray
-    test: np.ndarray
-    vocab_size: int
-    train_tokens: int
-    digest: str
+    name: str  # "wikitext2" or "synthetic"
+    train: np.ndarray  # (N,): the training text, then the validation text, as in the released code
+    test: np.ndarray  # (M,)
+    vocab_size: int  # number of types, including <unk> and <eos>; every id is below it
+    train_tokens: int  # length of the training text in `train`
+    digest: str  # SHA-256 of the ids and the vocabulary size
 
 
 def prepare_text(
     name: str, train: np.ndarray, validation: np.ndarray, test: np.ndarray, vocab_size: int
 ) -> TextData:
-    """Put ids together as `TextData`, the validation text after the training text.
-
-    Raises
-    ------
-    DataError
-        If the ids are not integers in ``0..vocab_size - 1``.
-    """
+    """Check the ids, integers in ``0..vocab_size - 1``, and return them as `TextData`."""
     for part, ids in (("training", train), ("validation", validation), ("test", test)):
-        _check_ids(f"{name} {part} text", ids, vocab_size)
+        what = f"{name} {part} text"
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise DataError(f"{what}: ids are {ids.dtype} {ids.shape}, expected integers (N,)")
+        check_range(what, "id", ids, "token", vocab_size)
     joined = np.concatenate([train, validation]).astype(np.int32)
     test = np.array(test, dtype=np.int32)
-    digest = _digest(joined, test, vocab_size)
-    return TextData(name, joined, test, int(vocab_size), len(train), digest)
+    sha = hashlib.sha256(f"vocabulary {vocab_size}".encode())
+    for ids in (joined, test):  # as little-endian bytes, each after its length
+        sha.update(repr(ids.shape).encode())
+        sha.update(np.ascontiguousarray(ids, dtype="<i4"))
+    return TextData(name, joined, test, int(vocab_size), len(train), sha.hexdigest())
 
 
 def batchify_text(ids: np.ndarray, batch_size: int, bptt: int) -> Batches:
     """Cut a text into `batch_size` sequences and these into steps of `bptt` tokens.
 
-    What GluonNLP's ``CorpusBPTTBatchify(vocab, bptt, batch_size, last_batch="discard")`` does, on
-    ids: sequence j is the j-th of `batch_size` equal stretches of the text, and each step goes on
-    where the one before it ended, so a hidden state can be carried along. What does not fill a
-    sequence, and then a step, is left out.
+    The same as GluonNLP's ``CorpusBPTTBatchify(vocab, bptt, batch_size, last_batch="discard")``
+    on ids: sequence j is the j-th of `batch_size` equal parts of the text, and each step continues
+    where the previous one ended, so that a hidden state can be carried over.  Tokens that do not
+    fill a sequence or a step are dropped.
 
     Parameters
     ----------
     ids : numpy.ndarray
-        Token ids, (N,), at least ``batch_size * (bptt + 1)`` of them.
+        Token ids, (N,), with ``N >= batch_size * (bptt + 1)``.
     batch_size, bptt : int
-        Sequences side by side, and tokens of each in a step; the paper's LSTM has 20 and 35.
+        Number of sequences, and tokens of each in a step; 20 and 35 for the paper's LSTM.
 
     Returns
     -------
     data, target : numpy.ndarray
         int32, C-contiguous, (steps, bptt, batch_size), with
-        ``steps = (N // batch_size - 1) // bptt``. The target is the token that follows.
+        ``steps = (N // batch_size - 1) // bptt``.  The target is the next token.
 
-    Raises
-    ------
-    ConfigError
-        If a number is out of range or the text too short for one step.
-
-    Examples
-    --------
     >>> data, target = batchify_text(np.arange(11), batch_size=2, bptt=2)
     >>> data.tolist()
     [[[0, 5], [1, 6]], [[2, 7], [3, 8]]]
@@ -104,7 +81,7 @@ def batchify_text(ids: np.ndarray, batch_size: int, bptt: int) -> Batches:
     if steps < 1:
         raise ConfigError(
             f"{len(ids)} tokens are too few for batch_size={batch_size} and bptt={bptt}: "
-            f"it needs at least batch_size * (bptt + 1) = {batch_size * (bptt + 1)}"
+            f"needs at least batch_size * (bptt + 1) = {batch_size * (bptt + 1)}"
         )
     sequences = np.asarray(ids)[: length * batch_size].reshape(batch_size, length)
     return _steps(sequences[:, :-1], steps, bptt), _steps(sequences[:, 1:], steps, bptt)
@@ -113,24 +90,22 @@ def batchify_text(ids: np.ndarray, batch_size: int, bptt: int) -> Batches:
 def deal_batches(
     batches: Batches, n: int, each: int, rng: Optional[np.random.Generator] = None
 ) -> List[Batches]:
-    """Deal batches out to `n` devices, `each` to every one; what is left belongs to nobody.
+    """Give each of `n` devices `each` batches; the remaining batches are not used.
 
     Parameters
     ----------
     batches : data, target
-        As from `batchify_text`, at least ``n * each`` of them.
+        At least ``n * each`` batches from `batchify_text`.
     rng : numpy.random.Generator, optional
-        If given, the batches are shuffled before they are dealt out. The released code does
-        this: its devices carry the hidden state from one piece of text to an unrelated one.
-        Otherwise device i gets the i-th run of consecutive batches, unbroken text.
+        If given, the batches are shuffled first.  The released code does this, so its devices
+        carry the hidden state from one piece of text to an unrelated one.  Otherwise device i gets
+        the i-th run of consecutive batches.
 
     Returns
     -------
     list of (data, target)
         For each device int32 arrays (each, bptt, batch_size).
 
-    Examples
-    --------
     >>> shares = deal_batches(batchify_text(np.arange(11), batch_size=2, bptt=2), n=2, each=1)
     >>> [data.tolist() for data, target in shares]
     [[[[0, 5], [1, 6]]], [[[2, 7], [3, 8]]]]
@@ -143,24 +118,6 @@ def deal_batches(
 
 
 def _steps(sequences: np.ndarray, steps: int, bptt: int) -> np.ndarray:
-    """(batch_size, length) -> (steps, bptt, batch_size), what is over left out."""
+    """Cut (batch_size, length) into (steps, bptt, batch_size); the rest is dropped."""
     cut = sequences[:, : steps * bptt].reshape(len(sequences), steps, bptt)
     return np.ascontiguousarray(cut.transpose(1, 2, 0), dtype=np.int32)
-
-
-def _check_ids(what: str, ids: np.ndarray, vocab_size: int) -> None:
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise DataError(f"{what}: ids are {ids.dtype} {ids.shape}, expected integers (N,)")
-    bad = (ids < 0) | (ids >= vocab_size)
-    if bad.any():
-        wrong = int(bad.argmax())
-        raise DataError(f"{what}: id {ids[wrong]} of token {wrong}, expected 0..{vocab_size - 1}")
-
-
-def _digest(train: np.ndarray, test: np.ndarray, vocab_size: int) -> str:
-    """SHA-256 of both texts as little-endian bytes, each led by its length."""
-    sha = hashlib.sha256(f"vocabulary {vocab_size}".encode())
-    for ids in (train, test):
-        sha.update(repr(ids.shape).encode())
-        sha.update(np.ascontiguousarray(ids, dtype="<i4"))
-    return sha.hexdigest()

@@ -1,17 +1,11 @@
-"""Aggregation rules: k models -> one (Algorithm 1, line 14).
+"""The trimmed mean Trmean_b (Definition 3) and its special cases, the mean and the median.
 
-A rule takes the pushed models as ``k`` flat float32 rows and writes the aggregate into ``out``.
-To add a rule, write such a function and register it in ``RULES``.  A rule that does not work
-coordinate by coordinate (distances between models, say) is registered with
-``coordinate_wise=False``: it sees whole models, so it cannot run on several servers.
+A comparator network of element-wise minimum and maximum sorts the k values of every coordinate,
+one cache-sized chunk at a time; the kept ranks are then averaged in rank order in float64.  Hence:
 
-The trimmed mean sorts the k values of every coordinate with a comparator network of
-element-wise minimum/maximum over cache-sized chunks, then averages the kept ranks in rank
-order with a float64 accumulator.  Hence:
-
-* one push of 1e38 costs nothing (nothing is ever subtracted from a sum, nothing overflows);
-* the same bits for every order of the pushes;
-* the result lies within the kept values on every coordinate, rounding included.
+* one push of 1e38 does no harm, because nothing is subtracted from a sum and nothing overflows;
+* the result has the same bits for every order of the pushes;
+* the result lies between the smallest and the largest kept value, rounding included.
 """
 
 from __future__ import annotations
@@ -24,11 +18,11 @@ import numpy as np
 from slsgd_mx.errors import ConfigError
 
 CHUNK = 16384  # coordinates at a time: k+2 rows of 64 KB stay in a 2 MB level-2 cache
-_PAD = 80  # rows a power of two apart share cache sets: measured 3.5 times slower
+_PAD = 80  # rows a power of two apart would share cache sets: measured 3.5 times slower
 
 
 class Comparator(NamedTuple):
-    """Put the smaller of rows i, j in i and the larger in j; outputs nobody reads are not made."""
+    """Write min(u_i, u_j) to row i and max(u_i, u_j) to row j, each only if it is read later."""
 
     i: int
     j: int
@@ -37,7 +31,7 @@ class Comparator(NamedTuple):
 
 
 def check_trim(k: int, b: int) -> None:
-    """Definition 3: b is an integer in {0, ..., ceil(k/2) - 1}.
+    """Raise a ConfigError unless b is an integer in {0, ..., ceil(k/2) - 1} (Definition 3).
 
     >>> check_trim(10, 5)
     Traceback (most recent call last):
@@ -56,7 +50,7 @@ def check_trim(k: int, b: int) -> None:
 
 @lru_cache(maxsize=None)
 def comparator_network(k: int, b: int) -> Tuple[Comparator, ...]:
-    """Batcher's merge-exchange network for k rows, without what only feeds trimmed ranks.
+    """Batcher's merge-exchange network for k rows, without steps that only trimmed ranks need.
 
     >>> [tuple(c[:2]) for c in comparator_network(3, 0)]
     [(0, 2), (0, 1), (1, 2)]
@@ -71,7 +65,7 @@ def comparator_network(k: int, b: int) -> Tuple[Comparator, ...]:
 
 
 def _merge_exchange(k: int) -> List[Tuple[int, int]]:
-    """Knuth, The Art of Computer Programming 5.2.2, Algorithm M, for any k."""
+    """Pairs (i, j) of Knuth's Algorithm M (The Art of Computer Programming 5.2.2), for any k."""
     pairs: List[Tuple[int, int]] = []
     top = 1 << max(0, (k - 1).bit_length() - 1)
     p = top if k > 1 else 0
@@ -87,22 +81,22 @@ def _merge_exchange(k: int) -> List[Tuple[int, int]]:
 
 
 def trimmed_mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
-    """Write Trmean_b of k flat float32 rows into ``out``; the rows are only read.
+    """Write Trmean_b of k float32 rows (d,) into ``out`` (d,); the rows are only read.
 
-    ``Trmean_b(u) = sum of u_{i:k} for i in b+1..k-b, over k - 2b`` on every coordinate.
-    NaN ranks as +infinity.
+    On every coordinate, with u_{i:k} the i-th smallest of the k values,
+    ``Trmean_b(u) = (u_{b+1:k} + ... + u_{k-b:k}) / (k - 2b)``.  NaN ranks as +infinity.
     """
     k, d = len(rows), out.size
     check_trim(k, b)
     width = min(CHUNK, d)
     scratch = np.empty((k + 2, width + _PAD), np.float32)
     total, term = np.empty(width), np.empty(width)  # float64
-    with np.errstate(invalid="ignore"):  # inf - inf, only where non-finite pushes are kept
+    with np.errstate(invalid="ignore"):  # inf - inf occurs only if non-finite pushes are kept
         for start in range(0, d, CHUNK):
             part = [row[start : start + CHUNK] for row in rows]
             n = part[0].size
             mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
-            if np.isnan(mean.max()):  # NaN runs through a whole network: rank it and redo
+            if np.isnan(mean.max()):  # NaN spreads through the network: replace it and redo
                 part = [np.where(np.isnan(row), np.float32(np.inf), row) for row in part]
                 mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
             out[start : start + CHUNK] = mean
@@ -111,7 +105,7 @@ def trimmed_mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> No
 def _trim_chunk(
     rows: List[np.ndarray], b: int, scratch: np.ndarray, total: np.ndarray, term: np.ndarray
 ) -> np.ndarray:
-    """Trmean_b of k short rows as float64, in ``total``."""
+    """Compute Trmean_b of k chunks (n,) in ``total``, float64 (n,), and return it."""
     k = len(rows)
     ranked, free, borrowed = list(rows), list(scratch), [False] * k
     for i, j, keep_min, keep_max in comparator_network(k, b):
@@ -130,11 +124,21 @@ def _trim_chunk(
         term[:] = row
         np.add(total, term, total)
     np.multiply(total, 1.0 / (k - 2 * b), total)
-    return np.add(total, 0.0, total)  # -0.0 becomes 0.0: the one tie that has two bit patterns
+    return np.add(total, 0.0, total)  # -0.0 becomes 0.0: the only equal values with different bits
+
+
+def mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
+    """Write the mean of the rows into ``out`` (Option I): Trmean_0, whatever b is."""
+    trimmed_mean_rows(rows, 0, out)
+
+
+def median_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
+    """Write the coordinate-wise median into ``out``: Trmean_b with the largest legal b."""
+    trimmed_mean_rows(rows, (len(rows) - 1) // 2, out)
 
 
 def trimmed_mean(models, b: int):
-    """Trmean_b of k models (Definition 3), coordinate by coordinate.
+    """Return Trmean_b of k models (Definition 3), coordinate by coordinate.
 
     Parameters
     ----------
@@ -142,17 +146,9 @@ def trimmed_mean(models, b: int):
     b : int
         Values cut at each end, ``0 <= b <= ceil(k/2) - 1``; ``b=0`` is the mean.
 
-    Returns
-    -------
-    NDArray of the shape of one model.
+    Returns an NDArray of the shape of one model.  Raises a ConfigError if b is out of range or the
+    models differ in shape.
 
-    Raises
-    ------
-    ConfigError
-        If b is out of range, or the models differ in shape.
-
-    Examples
-    --------
     >>> from slsgd_mx import trimmed_mean
     >>> from slsgd_mx.system.mxnet import mx
     >>> pushes = mx.nd.array([[1, -1], [2, 0], [3, 1], [1e30, -1e30]])
@@ -163,7 +159,7 @@ def trimmed_mean(models, b: int):
 
     models = list(models)
     if not all(hasattr(model, "wait_to_read") for model in models):
-        raise ConfigError("models must be NDArrays: mx.nd.array(x) makes one of a NumPy array")
+        raise ConfigError("models must be NDArrays: convert NumPy arrays with mx.nd.array(x)")
     arrays = [as_numpy(model) for model in models]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:

@@ -1,4 +1,4 @@
-"""What Gluon workloads share: one network built once, local SGD, initialisation."""
+"""What Gluon workloads share: one network, its initialisation, local SGD."""
 
 from __future__ import annotations
 
@@ -14,37 +14,35 @@ from slsgd_mx.system.mxnet import mx
 
 
 class GluonTask(Task):
-    """A task whose worker is one Gluon network, built once; a worker is its pulled values.
+    """A task on one Gluon network, built once; a simulated worker is the values pulled into it.
 
-    Parameters
-    ----------
-    net : Block with the parameters of the model, their shapes known
+    ``net`` is initialised, with the shapes of its parameters known.
     """
 
     def __init__(self, net: mx.gluon.Block) -> None:
         self.parameters = parameters_by_place(net)
         self.values = {name: p.data() for name, p in self.parameters.items()}
-        self.averaged = {name: p.grad_req != "null" for name, p in self.parameters.items()}
+        self.moving_average = {name: p.grad_req != "null" for name, p in self.parameters.items()}
         self.optimizer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
 
     @abc.abstractmethod
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
     ) -> Iterator[tuple]:
-        """Minibatches of one device without end, as ``loss`` takes them."""
+        """Yield minibatches of one device endlessly, each the arguments of ``loss``."""
 
     @abc.abstractmethod
     def loss(self, *batch) -> mx.nd.NDArray:
-        """What to go downhill on; called while MXNet records."""
+        """Return the loss to minimise; called while autograd records."""
 
     @abc.abstractmethod
     def step(self) -> None:
-        """Line 10, after the gradients are there."""
+        """Update the parameters with the gradients of the last loss (line 10)."""
 
     def initialize(self, seed: int) -> None:
         self._draw(mx.init.Xavier(), seed)
 
-    def start_afresh(self, seed: int) -> None:
+    def start_fresh(self, seed: int) -> None:
         self._draw(mx.init.MSRAPrelu(), seed)
 
     def train(
@@ -57,12 +55,12 @@ class GluonTask(Task):
                 loss = self.loss(*batch)
             loss.backward()
             self.step()
-        # Batch normalisation's running statistics are written by the backward pass behind the
-        # engine's back: whoever reads or overwrites them next must not overtake it.
+        # The backward pass writes batch normalisation's running statistics without the engine
+        # knowing, so wait before they are read or overwritten.
         mx.nd.waitall()
 
     def _draw(self, initializer: mx.init.Initializer, seed: int) -> None:
-        """Redraw every parameter in place, those with an initialiser of their own by that."""
+        """Draw every parameter in place; its own initialiser, if it has one, takes precedence."""
         mx.random.seed(seed)
         for parameter in self.parameters.values():
             own = {"__init__": parameter.init or initializer}
@@ -70,10 +68,9 @@ class GluonTask(Task):
 
 
 def parameters_by_place(net: mx.gluon.Block) -> Dict[str, mx.gluon.Parameter]:
-    """Parameters named by their place in the network ("0.weight"), shared ones once.
+    """Return the parameters by their place in the network ("0.weight"), shared ones once.
 
-    Gluon's own names count the networks of a process, so a second network of the same kind
-    would have others.
+    Gluon's own names contain a counter, so they differ between two networks of one process.
     """
     places: Dict[int, str] = {}
     found = {}
@@ -81,5 +78,5 @@ def parameters_by_place(net: mx.gluon.Block) -> Dict[str, mx.gluon.Parameter]:
         if places.setdefault(id(parameter), place) == place:
             found[place] = parameter
     if len(found) != len(net.collect_params().keys()):
-        raise AssertionError("a parameter of the network has no place of its own")
+        raise AssertionError("a parameter of the network has no place name")
     return found

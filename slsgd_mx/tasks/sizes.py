@@ -1,4 +1,4 @@
-"""The sizes of every task, by the task's name."""
+"""The sizes of every workload, by the name of its task."""
 
 from __future__ import annotations
 

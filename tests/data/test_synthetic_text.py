@@ -1,22 +1,37 @@
-"""The made-up text."""
+"""The synthetic text: repeatable, and with dependencies at every distance."""
 
-from __future__ import annotations
+from functools import lru_cache
 
 import numpy as np
 import pytest
 
-from slsgd_mx.data import synthetic_text
-from slsgd_mx.data.synthetic_text import ARTICLES, LENGTH, TEST, TRAIN, draw_text, make_language
+from slsgd_mx.data.synthetic_text import (
+    ARTICLES,
+    LENGTH,
+    TEST,
+    TRAIN,
+    draw_text,
+    make_language,
+    synthetic_text,
+)
 from slsgd_mx.data.text import EOS
-from slsgd_mx.errors import ConfigError
+
+BLOCK = ARTICLES * LENGTH
 
 
-def entropy(counts):
-    p = counts[counts > 0] / counts.sum()
+@lru_cache(maxsize=None)
+def train_text(vocab_size):
+    """192,000 tokens of the training stream."""
+    return draw_text(make_language(vocab_size, seed=0), 6 * BLOCK, seed=0, stream=TRAIN)
+
+
+def entropy(ids):
+    counts = np.bincount(ids)
+    p = counts[counts > 0] / len(ids)
     return float(-(p * np.log(p)).sum())
 
 
-def test_synthetic_shapes_and_repeatable():
+def test_sizes_types_and_seeds():
     one, again, other = (synthetic_text(5000, 700, 60, seed=seed) for seed in (3, 3, 4))
     assert one.name == "synthetic"
     assert (len(one.train), len(one.test), one.vocab_size) == (5000, 700, 60)
@@ -26,71 +41,49 @@ def test_synthetic_shapes_and_repeatable():
     assert one.test.tobytes() == again.test.tobytes()
     assert one.digest == again.digest != other.digest
     assert one.train[:700].tobytes() != one.test.tobytes()
-
-
-def test_synthetic_bytes_are_these():
     digest = "f864310d650f4b96e567bad24e743c02bf40f2d1c0f6c105902b54de8313f4b1"
     assert synthetic_text(40_000, 5000, 200).digest == digest
 
 
-@pytest.mark.parametrize("tokens", [1, 499, ARTICLES * LENGTH, ARTICLES * LENGTH + 1])
-def test_synthetic_first_tokens_do_not_depend_on_how_many(tokens):
-    language = make_language(50, seed=0)
-    some = draw_text(language, tokens, seed=0, stream=TRAIN)
-    more = draw_text(language, tokens + ARTICLES * LENGTH, seed=0, stream=TRAIN)
-    np.testing.assert_array_equal(some, more[:tokens])
+@pytest.mark.parametrize("tokens", [1, 499, BLOCK, BLOCK + 1])
+def test_first_tokens_do_not_depend_on_the_number(tokens):
+    some = draw_text(make_language(50, seed=0), tokens, seed=0, stream=TRAIN)
+    np.testing.assert_array_equal(some, train_text(50)[:tokens])
     assert some.shape == (tokens,)
 
 
 @pytest.mark.parametrize("vocab_size", [200, 1000])
-def test_synthetic_is_zipf_like(vocab_size):
-    data = synthetic_text(200_000, 1000, vocab_size)
-    counts = np.bincount(data.train, minlength=vocab_size)
+def test_frequencies_are_similar_to_zipfs_law(vocab_size):
+    train = train_text(vocab_size)
+    counts = np.bincount(train, minlength=vocab_size)
     assert counts.min() > 0
     ranks, ordered = np.log(np.arange(1, 101)), np.log(np.sort(counts)[::-1][:100])
     assert -1.3 < np.polyfit(ranks, ordered, 1)[0] < -0.7
     assert np.corrcoef(ranks, ordered)[0, 1] < -0.97
-    assert entropy(counts) < np.log(vocab_size / 2)  # perplexity below half the vocabulary's size
+    assert entropy(train) < np.log(vocab_size / 2)  # perplexity below half the vocabulary
 
 
-def test_synthetic_words_depend_on_the_last_one():
-    train = synthetic_text(300_000, 1000, 200).train
-    unigram = entropy(np.bincount(train))
-    pairs = np.bincount(train[:-1].astype(np.int64) * 200 + train[1:])
-    assert np.exp(entropy(pairs) - unigram) < 0.5 * np.exp(unigram)
+def test_a_word_depends_on_the_previous_one():
+    train = train_text(200).astype(np.int64)
+    unigram = entropy(train)
+    assert np.exp(entropy(train[:-1] * 200 + train[1:]) - unigram) < 0.5 * np.exp(unigram)
 
 
-def test_synthetic_words_depend_on_words_further_back():
-    """Word t says something about word t+8, which lies beyond what followers explain; t+300 not."""
-    train = synthetic_text(300_000, 1000, 50).train
+def test_a_word_depends_on_distant_ones():
+    """Word t has information about word t+8, beyond what followers explain, but not about t+300."""
+    train = train_text(50).astype(np.int64)
 
     def information(distance):
-        a, b = train[:-distance].astype(np.int64), train[distance:]
-        return entropy(np.bincount(a)) + entropy(np.bincount(b)) - entropy(np.bincount(a * 50 + b))
+        a, b = train[:-distance], train[distance:]
+        return entropy(a) + entropy(b) - entropy(a * 50 + b)
 
     assert information(8) > 3 * information(300)
 
 
-def test_synthetic_sentences():
-    train = synthetic_text(100_000, 1000, 200).train
+def test_sentences():
+    train = train_text(200)
     ends = np.flatnonzero(train == EOS)
     assert np.diff(ends).min() > 1  # no empty sentence
     assert 14 < np.diff(ends).mean() < 20
-    test = draw_text(make_language(200, seed=0), 50_000, seed=0, stream=TEST)
+    test = draw_text(make_language(200, seed=0), BLOCK, seed=0, stream=TEST)
     assert abs((test == EOS).mean() - (train == EOS).mean()) < 0.005
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 10, 50), "1 <= train_tokens <= 10000000"),
-        ((10, 10_000_001, 50), "1 <= test_tokens <= 10000000"),
-        ((10, 10, 19), "20 <= vocab_size <= 100000"),
-        ((10, 10, 50.0), "vocab_size=50.0 is out of range"),
-        ((10, 10, 50, -1), "seed=-1 is out of range"),
-        ((10, 10, 50, 1.5), "seed=1.5 is out of range"),
-    ],
-)
-def test_synthetic_out_of_range(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        synthetic_text(*arguments)

@@ -1,14 +1,12 @@
-"""Text in batches, and their dealing out."""
-
-from __future__ import annotations
+"""Text cut into batches, and the partition of the batches among devices."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slsgd_mx.data import batchify_text, deal_batches, synthetic_text
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.data.synthetic_text import synthetic_text
+from slsgd_mx.data.text import batchify_text, deal_batches
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +37,20 @@ def test_batchify_equals_gluonnlp(nlp, tokens, batch_size, bptt):
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 200))
-def test_batchify_carries_on(batch_size, bptt, spare):
+def test_each_step_continues_the_previous_one(batch_size, bptt, spare):
     tokens = batch_size * (bptt + 1) + spare
     data, target = batchify_text(np.arange(tokens), batch_size, bptt)
     assert data.dtype == target.dtype == np.int32
-    assert data.flags.c_contiguous
-    assert target.flags.c_contiguous
+    assert data.flags.c_contiguous and target.flags.c_contiguous
     np.testing.assert_array_equal(target, data + 1)
     sequences = data.reshape(-1, batch_size)
-    assert (np.diff(sequences, axis=0) == 1).all()  # over the ends of steps too
+    assert (np.diff(sequences, axis=0) == 1).all()  # also from one step to the next
     np.testing.assert_array_equal(sequences[0], np.arange(batch_size) * (tokens // batch_size))
     assert tokens - data.size < batch_size * (bptt + 1) + batch_size
 
 
 @pytest.mark.parametrize("n", [1, 3, 7])
-def test_deal_is_disjoint_even_and_unbroken(n):
+def test_shares_are_disjoint_equal_and_consecutive(n):
     ids = np.arange(3000)
     whole = (3000 // 4 - 1) // 10
     shares = deal_batches(batchify_text(ids, batch_size=4, bptt=10), n, whole // n)
@@ -61,12 +58,12 @@ def test_deal_is_disjoint_even_and_unbroken(n):
     assert {array.shape for share in shares for array in share} == {(whole // n, 10, 4)}
     for data, target in shares:
         np.testing.assert_array_equal(target, data + 1)
-        assert (np.diff(data.reshape(-1, 4), axis=0) == 1).all()  # each sequence is unbroken text
+        assert (np.diff(data.reshape(-1, 4), axis=0) == 1).all()  # consecutive text
     used = np.concatenate([data.ravel() for data, _ in shares])
     assert len(np.unique(used)) == len(used) == n * (whole // n) * 40
 
 
-def test_deal_shuffled_deals_the_same_batches_in_another_order():
+def test_shuffled_shares_are_the_same_batches_in_another_order():
     ids = np.arange(3000)
     plain, shuffled, again = (
         deal_batches(batchify_text(ids, 4, 10), 37, 2, rng)
@@ -77,20 +74,3 @@ def test_deal_shuffled_deals_the_same_batches_in_another_order():
     assert len(set(firsts[1])) == 74
     assert set(firsts[0]) == set(firsts[1])
     assert all((target == data + 1).all() for data, target in shuffled)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda ids: batchify_text(ids, 20, 5), r"100 tokens are too few .* = 120"),
-        (lambda ids: batchify_text(ids, 0, 5), "1 <= batch_size <= 100"),
-        (lambda ids: batchify_text(ids, 101, 5), "1 <= batch_size <= 100"),
-        (lambda ids: batchify_text(ids, 2, 0), "1 <= bptt <= 100"),
-        (lambda ids: batchify_text(ids, 2, 1.5), "bptt=1.5 is out of range"),
-        (lambda ids: deal_batches(batchify_text(ids, 2, 5), 5, 2), "10 is out of range: .* <= 9"),
-        (lambda ids: deal_batches(batchify_text(ids, 2, 5), 0, 1), "1 <= n"),
-    ],
-)
-def test_batches_out_of_range(call, message):
-    with pytest.raises(ConfigError, match=message):
-        call(np.arange(100))

@@ -1,11 +1,12 @@
-"""The language model: GluonNLP's own, its metrics, its local SGD."""
+"""The language model: equal to GluonNLP's, its metrics, its local SGD."""
 
 from math import exp, log
 
 import numpy as np
 import pytest
 
-from slsgd_mx.data import batchify_text, synthetic_text
+from slsgd_mx.data.synthetic_text import synthetic_text
+from slsgd_mx.data.text import batchify_text
 from slsgd_mx.system.mxnet import import_gluonnlp, mx
 from slsgd_mx.tasks.lstm.network import language_model
 from slsgd_mx.tasks.lstm.task import CLIP
@@ -22,7 +23,7 @@ def task(tiny, tiny_task):
 
 @pytest.fixture
 def x(task):
-    """Values much larger than those of a fresh model, so that states matter."""
+    """Values much larger than initial ones, so that the hidden state matters."""
     rng = np.random.default_rng(0)
     return {key: 0.5 * rng.standard_normal(v.shape, np.float32) for key, v in task.values.items()}
 
@@ -43,7 +44,7 @@ def model_of(task):
 
 
 def reference(task):
-    """A network of GluonNLP's own with the task's values."""
+    """GluonNLP's network with the task's values."""
     net = language_model(TYPES, width=8)
     net.initialize()
     places = net._collect_params_with_prefix()
@@ -66,9 +67,6 @@ def reference_losses(net, pairs):
     return [float(loss.asscalar()) for loss in losses], state
 
 
-# ---- the model -----------------------------------------------------------------------------
-
-
 def test_parameters_are_those_of_gluonnlps_standard_lstm_lm_200(tiny):
     nlp = import_gluonnlp()
     vocab = nlp.Vocab({f"w{i}": 1 for i in range(46)})  # and four special ones
@@ -81,10 +79,8 @@ def test_parameters_are_those_of_gluonnlps_standard_lstm_lm_200(tiny):
         shapes.append(sorted(p.shape for p in net.collect_params().values()))
     assert len(vocab) == 50 and shapes[0] == shapes[1]
     assert [type(ours), ours._dropout] == [type(theirs), theirs._dropout]
-    assert (repr(ours.encoder), repr(ours.embedding)) == (
-        repr(theirs.encoder),
-        repr(theirs.embedding),
-    )
+    assert repr(ours.encoder) == repr(theirs.encoder)
+    assert repr(ours.embedding) == repr(theirs.embedding)
     count = sum(int(np.prod(shape)) for shape in shapes[1])
     assert count == parameter_count(types=50, width=200)
     assert parameter_count(types=33_278, width=200) == 7_332_078
@@ -95,16 +91,16 @@ def parameter_count(types, width):
     return types * width + types + 2 * 4 * (2 * width * width + 2 * width)
 
 
-def test_the_server_is_given_every_parameter_and_tied_weights_once(task):
+def test_values_contain_every_parameter_and_tied_weights_once(task):
     net = reference(task)
     assert len(task.values) == len(net.collect_params().keys()) == 10
     assert sum(v.size for v in task.values.values()) == parameter_count(TYPES, 8)
     assert sorted(v.shape for v in task.values.values()).count((TYPES, 8)) == 1
-    assert net.embedding[0].weight is net.decoder[0].weight and all(task.averaged.values())
+    assert net.embedding[0].weight is net.decoder[0].weight and all(task.moving_average.values())
 
 
-def test_the_tied_weights_move_with_both_their_uses(task, x):
-    """Rows of types that no batch holds move by the decoder, the others by both."""
+def test_tied_weights_are_trained_by_both_uses(task, x):
+    """Only the decoder changes rows of types that are in no batch; both change the others."""
     task.train(0, 1, 1.0, seed=1)
     moved = np.abs(model_of(task)["embedding.0.weight"] - x["embedding.0.weight"]).max(axis=1)
     assert np.all(moved > 0)
@@ -127,7 +123,7 @@ def test_the_objective_is_gluonnlps_forward_pass_and_cross_entropy(task):
 
 
 def test_dropout_in_training_is_gluonnlps_too(task):
-    """The same draws in the same places: in the embedding, between layers, before the decoder."""
+    """The same draws in the same places: embedding, between layers, before the decoder."""
     net, pairs = reference(task), text_batches(task, 2)[:1]
     for seed in (1, 2):
         mx.random.seed(seed)
@@ -149,9 +145,6 @@ def test_dropout_is_on_in_training_and_off_in_scoring(task):
             drawn.add(float(task.objective(data, target, *task.fresh_state)[0].asscalar()))
     assert len(drawn) == 4 and plain not in drawn
     assert task.evaluate() == task.evaluate()
-
-
-# ---- metrics -------------------------------------------------------------------------------
 
 
 def test_a_uniform_model_has_the_perplexity_of_the_vocabulary(task, x):
@@ -180,11 +173,8 @@ def test_a_perplexity_too_large_is_infinite_without_a_warning(task, x, recwarn):
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
 
 
-# ---- local SGD -----------------------------------------------------------------------------
-
-
 def first_gradient(task, device, seed):
-    """Gradient of the first local step by hand, its dropout that of ``seed``."""
+    """Gradient of the first local step with the dropout of ``seed``."""
     mx.random.seed(seed)
     data, target = text_batches(task, device)[0]
     with mx.autograd.record():
@@ -202,10 +192,10 @@ def test_a_local_step_is_sgd_with_the_global_norm_of_the_gradient_clipped(
     task, x, monkeypatch, clip
 ):
     assert CLIP == 0.25
-    monkeypatch.setattr("slsgd_mx.tasks.lstm.CLIP", clip)
+    monkeypatch.setattr("slsgd_mx.tasks.lstm.task.CLIP", clip)
     gradient = first_gradient(task, 1, seed=7)
     norm = global_norm(gradient)
-    assert norm > 0.4  # so that there is something to clip
+    assert norm > 0.4  # so that it is clipped
     load(task, x)
     task.train(1, 1, 0.5, seed=7)
     assert task.units_per_step == BATCH * BPTT
@@ -217,7 +207,7 @@ def test_a_local_step_is_sgd_with_the_global_norm_of_the_gradient_clipped(
 
 
 def losses_of_two_passes(task, monkeypatch, changed=None):
-    """Losses of six steps that move nothing (gamma 0), a batch of the device's text changed."""
+    """Losses of six steps with gamma = 0, after changing one batch of the device's text."""
     data, target = (array.copy() for array in task.devices[0])
     if changed is not None:
         data[changed] = (data[changed] + 5) % TYPES
@@ -232,16 +222,14 @@ def losses_of_two_passes(task, monkeypatch, changed=None):
 @pytest.mark.parametrize(
     "changed, differ", [(0, {0, 1, 2, 3, 4, 5}), (1, {1, 2, 4, 5}), (2, {2, 5})]
 )
-def test_the_hidden_state_is_carried_through_a_pass_and_no_further(
-    task, monkeypatch, changed, differ
-):
+def test_the_hidden_state_is_carried_through_one_pass(task, monkeypatch, changed, differ):
     plain = losses_of_two_passes(task, monkeypatch)
     other = losses_of_two_passes(task, monkeypatch, changed)
     assert set(np.flatnonzero(plain != other)) == differ
 
 
 def test_a_worker_starts_with_a_fresh_state(task, x, monkeypatch):
-    """Whatever the worker before it left behind."""
+    """The state does not depend on the previous worker."""
     plain = losses_of_two_passes(task, monkeypatch)
     task.train(5, 2, 1.0, seed=8)
     load(task, x)
@@ -249,7 +237,7 @@ def test_a_worker_starts_with_a_fresh_state(task, x, monkeypatch):
 
 
 def test_no_gradient_flows_through_earlier_batches(task, x):
-    """The gradient of a second step takes the state it starts from as given."""
+    """The gradient of the second step treats its initial state as a constant."""
     pairs, state = text_batches(task, 3)[:2], task.fresh_state
     mx.random.seed(4)
     for data, target in pairs:
@@ -257,10 +245,10 @@ def test_no_gradient_flows_through_earlier_batches(task, x):
             loss, *after = task.objective(data, target, *state)
         loss.backward()
         state = [mx.nd.array(part.asnumpy()) for part in after]
-    expected = [p.grad().asnumpy() for p in task.parameters.values()]
-    scale = min(1, CLIP / np.sqrt(sum(np.square(g).sum() for g in expected)))
+    expected = {key: p.grad().asnumpy() for key, p in task.parameters.items()}
+    scale = min(1, CLIP / global_norm(expected))
     task.train(3, 2, 0.0, seed=4)
-    for gradient, g in zip(task.gradients, expected):
+    for gradient, g in zip(task.gradients, expected.values()):
         np.testing.assert_allclose(gradient.asnumpy(), scale * g, rtol=1e-4, atol=1e-7)
     load(task, x)
     task.train(3, 30, 1.0, seed=4)

@@ -1,4 +1,4 @@
-"""The language model's text: who gets what, what poisoned workers make of it, too little of it."""
+"""The language model's text: its partition, attacks on it, and texts that are too short."""
 
 from dataclasses import fields
 
@@ -7,7 +7,8 @@ import pytest
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import local_sgd
-from slsgd_mx.data import batchify_text, deal_batches, synthetic_text
+from slsgd_mx.data.synthetic_text import synthetic_text
+from slsgd_mx.data.text import batchify_text, deal_batches
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.tasks.build import build_task
@@ -23,11 +24,8 @@ def task(tiny, tiny_task):
     return tiny_task(tiny())
 
 
-# ---- attacks -------------------------------------------------------------------------------
-
-
 def trained_on(task, monkeypatch, config, device, poisoned):
-    """What a worker of epoch 1 trains on: its inputs and its targets, as integers."""
+    """Inputs and targets on which a worker trains in epoch 1, as integers."""
     batches, loss = [], task.loss
     with monkeypatch.context() as patch:
         patch.setattr(task, "loss", lambda *batch: batches.append(batch) or loss(*batch))
@@ -46,7 +44,7 @@ def test_permuted_targets_are_the_devices_own_in_another_order(tiny, task, monke
         np.testing.assert_array_equal(same, data)
         assert sorted(permuted.ravel()) == sorted(target.ravel())
         assert (permuted != target).mean() > 0.5
-        # over the borders of batches too
+        # across batches too
         assert [sorted(p.ravel()) for p in permuted] != [sorted(t.ravel()) for t in target]
         order = np.lexsort((np.arange(target.size), target.ravel()))
         seen.add(permuted.ravel()[order].tobytes())
@@ -61,9 +59,6 @@ def test_shifted_targets_are_a_thousand_lower_and_not_below_zero(tiny, monkeypat
     np.testing.assert_array_equal(same, data)
     np.testing.assert_array_equal(shifted, np.maximum(target - 1000, 0))
     assert len(set(shifted.ravel())) > 3 and config.attack_scale == 1000
-
-
-# ---- the text ------------------------------------------------------------------------------
 
 
 def test_partitions(tiny, tiny_task, task):
@@ -97,7 +92,7 @@ def folder(tmp_path_factory):
 REAL = dict(data="wikitext2", vocab_size=13, partition="consecutive", n=4, device_batches=4)
 
 
-def test_the_validation_text_is_folded_in_and_no_batch_runs_over_the_border(tiny, folder):
+def test_the_validation_text_is_appended_and_no_batch_spans_both_texts(tiny, folder):
     """(160 // 3 - 1) // 4 = 13 batches of training text, then (65 // 3 - 1) // 4 = 5."""
     task = build_task(tiny(**{**REAL, "n": 6, "device_batches": 3}), folder)
     assert task.classes == 13 and len(task.test_set[0]) == 3
@@ -109,8 +104,8 @@ def test_the_validation_text_is_folded_in_and_no_batch_runs_over_the_border(tiny
 
 
 @pytest.mark.parametrize("partition", ["shuffled", "consecutive"])
-def test_the_training_loss_is_measured_on_text_that_devices_hold(tiny, folder, partition):
-    """16 of 18 batches are dealt out, the rest belongs to nobody."""
+def test_the_training_loss_is_measured_on_text_of_the_devices(tiny, folder, partition):
+    """The devices hold 16 of the 18 batches; the others are not used."""
     task = build_task(tiny(**{**REAL, "partition": partition, "loss_batches": 16}), folder)
     held, measured = (
         sorted(pair.tobytes() for device in sets for pair in np.stack(device, axis=1))
@@ -125,11 +120,11 @@ def test_the_training_loss_is_measured_on_text_that_devices_hold(tiny, folder, p
         (dict(n=5), "n * device_batches=20 is out of range: needs at most 18"),
         (dict(n=4, device_batches=5), "n * device_batches=20 is out of range: needs at most 18"),
         (dict(test_batches=7), "test_batches=7 is out of range: needs 1 <= test_batches <= 6"),
-        (dict(bptt=60), "tokens are too few for batch_size=3 and bptt=60: it needs at least"),
-        (dict(vocab_size=14), "vocab_size=14 is out of range: it needs 3 <= vocab_size <= 13"),
+        (dict(bptt=60), "tokens are too few for batch_size=3 and bptt=60: needs at least"),
+        (dict(vocab_size=14), "vocab_size=14 is out of range: needs 3 <= vocab_size <= 13"),
     ],
 )
-def test_too_little_text_is_refused_with_the_legal_range(tiny, folder, changes, message):
+def test_too_short_a_text_is_refused_with_the_legal_range(tiny, folder, changes, message):
     with pytest.raises(ConfigError) as error:
         build_task(tiny(**{**REAL, **changes}), folder)
     assert message in str(error.value)
@@ -142,11 +137,11 @@ def test_too_little_text_is_refused_with_the_legal_range(tiny, folder, changes, 
         (dict(partition="balanced"), "'balanced' is unknown: choose one of shuffled, consecutive"),
         (dict(vocab_size=2), "vocab_size=2 is out of range: needs vocab_size >= 3"),
         (dict(vocab_size=19), "vocab_size=19 is out of range: needs 20 <= vocab_size <= 100000"),
-        (dict(bptt=0), "bptt=0 is out of range: needs bptt >= 1"),
-        (dict(device_batches=0), "device_batches=0 is out of range: needs device_batches >= 1"),
-        (dict(loss_batches=0), "loss_batches=0 is out of range: needs loss_batches >= 1"),
-        (dict(test_batches=0), "test_batches=0 is out of range: needs test_batches >= 1"),
         (dict(width=1.5), "width=1.5 must be a whole number"),
+        *(
+            ({name: 0}, f"{name}=0 is out of range: needs {name} >= 1")
+            for name in ("bptt", "device_batches", "loss_batches", "test_batches", "width")
+        ),
         (dict(loss_batches=25), "needs 1 <= loss_batches <= n * device_batches = 24"),
     ],
 )
@@ -166,4 +161,6 @@ def test_identity_and_json_of_a_language_model(tiny):
     assert set(changes) == {field.name for field in fields(Lstm)}
     identities = {tiny(q=1, **{name: value}).identity for name, value in changes.items()}
     assert len(identities | {config.identity}) == len(changes) + 1
-    assert config.slug.startswith("lstm-synthetic-v24-gamma5-alpha1-b0-label-permute-q1-seed0-")
+    assert config.slug.startswith(
+        "lstm-synthetic-v24-3batches-T3-gamma5-alpha1-b0-label-permute-q1-"
+    )

@@ -1,11 +1,11 @@
-"""Problems: gradients, L, mu, x_* and the samples are what they are said to be."""
+"""Objectives: values, gradients, L, mu, x_* and the samples, against their definitions."""
 
 import numpy as np
 import pytest
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.tasks.problems.objectives import OBJECTIVES, OMEGA, build_objective
-from slsgd_mx.tasks.problems.sizes import Problem
+from slsgd_mx.tasks.problems.objectives import OBJECTIVES, OMEGA, POPULATIONS, build_objective
+from slsgd_mx.tasks.problems.sizes import OBJECTIVE_NAMES, POPULATION_NAMES, Problem
 
 N = 6
 SIZES = {
@@ -32,7 +32,7 @@ def probes(objective, count=200, seed=0):
 
 
 def sample_value(objective, x, i, s):
-    """f(x; z) of one sample, by its definition."""
+    """f(x; z) of one sample, by definition."""
     u, y, sizes = objective.inputs[i, s], objective.labels[i, s], objective.sizes
     if sizes.objective == "least-squares":
         return (u @ x - y) ** 2 / 2
@@ -44,8 +44,10 @@ def sample_value(objective, x, i, s):
     return value
 
 
-def test_every_objective_is_tried():
-    assert {sizes.objective for sizes in SIZES.values()} == set(OBJECTIVES)
+def test_every_objective_and_population_is_implemented_and_tested():
+    assert {sizes.objective for sizes in SIZES.values()} == set(OBJECTIVES) == set(OBJECTIVE_NAMES)
+    assert {sizes.population for sizes in SIZES.values()} == set(POPULATIONS)
+    assert set(POPULATIONS) == set(POPULATION_NAMES)
 
 
 @every_problem
@@ -58,14 +60,15 @@ def test_F_is_the_mean_over_devices_and_samples(name):
 
 
 @every_problem
-def test_gradients_by_finite_differences(name):
+def test_gradients_equal_finite_differences(name):
     objective = find(name)
     for x in probes(objective, 5):
+        sample, whole = objective.sample_gradients(x)[2, 3], objective.full_gradient(x)
         for j, step in enumerate(1e-6 * np.eye(len(x))):
             rise = sample_value(objective, x + step, 2, 3) - sample_value(objective, x - step, 2, 3)
-            assert objective.sample_gradients(x)[2, 3, j] == pytest.approx(rise / 2e-6, abs=1e-4)
-            whole = objective.value(x + step) - objective.value(x - step)
-            assert objective.full_gradient(x)[j] == pytest.approx(whole / 2e-6, abs=1e-4)
+            assert sample[j] == pytest.approx(rise / 2e-6, abs=1e-4)
+            rise = objective.value(x + step) - objective.value(x - step)
+            assert whole[j] == pytest.approx(rise / 2e-6, abs=1e-4)
 
 
 @every_problem
@@ -96,7 +99,7 @@ def test_x_star_is_a_global_minimum(name):
 
 
 @every_problem
-def test_the_start_is_at_its_distance(name):
+def test_the_start_is_at_the_given_distance(name):
     objective = find(name)
     away = np.linalg.norm(objective.x_0 - objective.x_star)
     if name == "flat":  # the nearest minimum
@@ -106,7 +109,7 @@ def test_the_start_is_at_its_distance(name):
     assert objective.x_0.astype(np.float32).astype(float).tolist() == objective.x_0.tolist()
 
 
-def test_the_kinds_are_what_they_are_called():
+def test_convexity_of_each_kind():
     assert find("quadratic").mu > 0 and find("flat").mu_F == 0 and find("logistic").mu_F == 0
     assert find("waves").mu_F == 1 - 0.5 * 4 and find("trap").mu_F == 1 - 1.5 * 4
     strong = find("least-squares")
@@ -114,12 +117,12 @@ def test_the_kinds_are_what_they_are_called():
     assert [find(name).gradient_is_bounded for name in ("logistic", "quadratic")] == [True, False]
 
 
-def test_the_trap_has_another_minimum_and_the_waves_have_none():
+def test_the_trap_has_a_local_minimum_and_the_waves_have_none():
     for name, caught in (("waves", False), ("trap", True)):
         objective = find(name)
         x = objective.x_star + 2.8
-        for _ in range(2000):
-            x = x - 0.05 * objective.full_gradient(x)
+        for _ in range(300):
+            x = x - 0.1 * objective.full_gradient(x)
         assert (objective.error(x) > 1) == caught
 
 
@@ -139,7 +142,7 @@ def test_the_instance_alone_decides_the_data():
     assert one.inputs.tobytes() == same.inputs.tobytes() != other.inputs.tobytes()
 
 
-def test_without_a_minimum_the_way_on_is_said():
+def test_a_problem_without_a_minimum_is_refused():
     separable = Problem(objective="logistic", dimension=10, samples=1, L=1.0)
     with pytest.raises(ConfigError, match="can be separated; choose another instance"):
         build_objective(separable, 2)

@@ -1,4 +1,4 @@
-"""Problems as tasks: local SGD by hand, minibatches, and what is noted of the region visited."""
+"""Problems as tasks: local SGD, minibatches, metrics and the visited region."""
 
 from itertools import islice
 
@@ -24,7 +24,7 @@ def config(problem=None, **changes):
 
 
 @pytest.mark.parametrize("objective", ["quadratic", "waves", "least-squares", "logistic"])
-def test_local_sgd_by_hand(objective):
+def test_local_sgd_equals_a_loop_over_the_batches(objective):
     task = ProblemTask(config(dict(objective=objective)))
     task.initialize(0)
     x, far, steep = task.objective.x_0, [], []
@@ -109,6 +109,6 @@ def test_the_trainer_runs_problems_like_any_task(tmp_path):
         (dict(noise=-1.0), "noise=-1.0 is out of range: needs 0 <= noise <= 1e6"),
     ],
 )
-def test_wrong_sizes_are_told_with_their_range(problem, said):
+def test_sizes_out_of_range(problem, said):
     with pytest.raises(ConfigError, match=said):
         config(problem)

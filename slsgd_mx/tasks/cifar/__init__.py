@@ -1,0 +1,1 @@
+"""The paper's first workload: a convolutional network on CIFAR-10."""

@@ -1,4 +1,4 @@
-"""The four-convolution network of the paper's images, in Gluon."""
+"""The network with four convolutions, in Gluon."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from slsgd_mx.system.mxnet import mx
 
 
 def cnn(classes: int = 10, width: int = 64) -> mx.gluon.nn.HybridSequential:
-    """The four-convolution network of the released code.
+    """Return the network of the released code: four convolutions, two dense layers.
 
-    Each convolution is 3x3, pad 1, with ReLU before its batch normalisation; ``width`` channels
-    in the first two and twice as many in the last two.  At width 64 the model has 2,626,634
-    values, the running statistics of the batch normalisation included.
+    Each convolution is 3x3 with padding 1 and ReLU, followed by batch normalisation; the first two
+    have ``width`` channels, the last two twice as many.  At width 64 the model has 2,626,634
+    values, including the running statistics of the batch normalisation.
     """
     nn = mx.gluon.nn
     net = nn.HybridSequential()

@@ -1,4 +1,4 @@
-"""How large a run of the CNN on images is, and on which data."""
+"""Sizes of a run of the CNN on images."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Tuple
 from slsgd_mx.partitions import PARTITIONS
 from slsgd_mx.validation import require, require_name, require_whole
 
+DATA = ("cifar10", "synthetic")
+
 
 @dataclass(frozen=True)
 class Cifar:
-    """The paper's first workload: a CNN on images, and the sizes that presets cut down."""
+    """The paper's first workload, a CNN on images; the defaults are the paper's sizes."""
 
     task: ClassVar[str] = "cifar"
     default_attack: ClassVar[str] = "label-flip"
@@ -24,36 +26,36 @@ class Cifar:
     partition: str = "balanced"
     train_images: int = 50_000
     test_images: int = 10_000
-    loss_images: int = 50_000  # training images the training loss is measured on
-    width: int = 64  # channels of the first convolution; the paper's network has 64
+    loss_images: int = 50_000  # training images on which the training loss is measured
+    width: int = 64  # channels of the first convolution
 
     def validate(self, n: int) -> None:
-        require_name("data", self.data, ("cifar10", "synthetic"))
-        require_name("partition", self.partition, tuple(PARTITIONS))
+        require_name("data", self.data, DATA)
+        require_name("partition", self.partition, PARTITIONS)
         require_whole(self, train_images=1, test_images=1, loss_images=1, width=1)
         require(n <= self.train_images, "n", n, f"n <= train_images={self.train_images}")
         legal = f"1 <= loss_images <= train_images={self.train_images}"
         require(self.loss_images <= self.train_images, "loss_images", self.loss_images, legal)
 
     def within(self, n: int, **changes: Any) -> Cifar:
-        """Changed sizes; the training loss is measured on no more images than there are."""
+        """Return changed sizes; ``loss_images`` is reduced to ``train_images`` if necessary."""
         images = changes.get("train_images", self.train_images)
         return dataclasses.replace(
             self, **{"loss_images": min(self.loss_images, images), **changes}
         )
 
     def steps_per_pass(self, n: int, batch_size: int) -> float:
-        """Local iterations of one pass, about, averaged over devices."""
+        """Approximate local iterations of one pass, averaged over devices."""
         return max(1.0, self.train_images / n / batch_size + (self.partition != "balanced") / 2)
 
     @property
     def amount(self) -> str:
-        """How much of the data is used."""
+        """The amount of data, in words."""
         return f"{self.train_images:,} training and {self.test_images:,} test images"
 
     @property
     def evaluated(self) -> int:
-        """Images of one evaluation."""
+        """Number of images in one evaluation."""
         return self.loss_images + self.test_images
 
     @property
@@ -61,10 +63,16 @@ class Cifar:
         return (self.task, self.width)
 
     def sample(self, images: int) -> Cifar:
-        """The same network on a little synthetic data, to measure its speed."""
+        """Return sizes of the same network with little synthetic data, to measure its speed."""
         few = {"train_images": max(images, 250), "test_images": 250, "loss_images": 250}
         return dataclasses.replace(self, data="synthetic", partition="balanced", **few)
 
     @property
+    def data_amount(self) -> Tuple[int, ...]:
+        """What the digest of the data depends on."""
+        return (self.train_images, self.test_images)
+
+    @property
     def slug(self) -> str:
-        return f"{self.task}-{self.data}-{self.partition}"
+        words = [self.task, self.data, self.partition, *[f"w{self.width}"] * (self.width != 64)]
+        return "-".join([*words, *[f"{self.train_images}images"] * (self.train_images != 50_000)])

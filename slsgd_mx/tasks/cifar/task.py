@@ -1,4 +1,4 @@
-"""The paper's CNN on images, real or synthetic."""
+"""The paper's CNN on images, real or synthetic, as a task."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Poison
-from slsgd_mx.data import load_images
+from slsgd_mx.data.load import load_images
 from slsgd_mx.partitions import partition
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.cifar.network import cnn
+from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.gluon import GluonTask
 
 EVAL_BATCH = 250
 
 
 class CifarTask(GluonTask):
-    """Images dealt out to n devices, the 4-convolution network, accuracy and cross entropy."""
+    """Images partitioned among n devices, the paper's CNN, accuracy and cross entropy."""
 
     classes = 10
 
@@ -30,7 +31,7 @@ class CifarTask(GluonTask):
         self.data = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
         self.data_digest = self.data.digest
         self.batch_size = self.units_per_step = config.batch_size
-        rng = stream(config.seed, "partition")
+        rng = stream(config.data_seed, "partition")
         self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
         rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
         self.evaluated = [
@@ -39,7 +40,7 @@ class CifarTask(GluonTask):
         ]
         net = cnn(self.classes, sizes.width)
         net.initialize(mx.init.Xavier())
-        net(mx.nd.zeros((1, 3, 24, 24)))  # settles the shapes of the parameters
+        net(mx.nd.zeros((1, 3, 24, 24)))  # determines the shapes of the parameters
         super().__init__(net)
         self.objective, self.scorer = _Objective(net), _Scorer(net)
         for block in (self.objective, self.scorer):
@@ -51,7 +52,7 @@ class CifarTask(GluonTask):
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
     ) -> Iterator[tuple]:
-        """Minibatches of one device without end; a new shuffle for every pass."""
+        """Yield minibatches of one device endlessly, reshuffled for every pass."""
         rows = self.devices[device]
         labels = self.data.train_y[rows]
         if poison is not None:
@@ -70,7 +71,7 @@ class CifarTask(GluonTask):
         return [2 * sum(b.size for b in self.evaluated[part::parts]) for part in range(parts)]
 
     def score(self, part: int, parts: int) -> np.ndarray:
-        """Cross entropy of each image, then hit or miss of each, of every parts-th batch."""
+        """Return the cross entropies, then the hits (0 or 1), of each batch of this part."""
         data = self.data
         sets = dict(train=(data.train_pixels, data.train_y), test=(data.test_pixels, data.test_y))
         scores = []
@@ -89,15 +90,17 @@ class CifarTask(GluonTask):
                 values = scores[part][ends[part] :][: batch.size]
                 found.setdefault(name, []).append(values[batch.seen :])
                 ends[part] += batch.size
-        names = ("train_loss", "test_loss", "test_accuracy")
-        return {name: float(np.concatenate(found[name]).mean(dtype=np.float64)) for name in names}
+        return {
+            name: float(np.concatenate(found[name]).mean(dtype=np.float64))
+            for name in Cifar.metrics
+        }
 
     def _inputs(self, pixels: np.ndarray, labels: np.ndarray) -> Tuple[mx.nd.NDArray, ...]:
         return as_ndarray(self.data.prepared(pixels)), as_ndarray(labels.astype(np.float32))
 
 
 class Batch(NamedTuple):
-    """Images of an evaluation; the first ``seen`` of them are in the batch before as well."""
+    """Images of an evaluation; the first ``seen`` were already in the previous batch."""
 
     of: str  # "train" or "test"
     rows: Union[slice, np.ndarray]
@@ -106,7 +109,7 @@ class Batch(NamedTuple):
 
 
 def cut_batches(of: str, count: int, rows: Optional[np.ndarray] = None) -> List[Batch]:
-    """``count`` images, or those rows, in batches of one shape: the last begins early enough.
+    """Cut ``count`` images, or the given rows, into batches of one size; the last two may overlap.
 
     >>> [(batch.rows.start, batch.size, batch.seen) for batch in cut_batches("test", 600)]
     [(0, 250, 0), (250, 250, 0), (350, 250, 150)]
@@ -120,7 +123,7 @@ def cut_batches(of: str, count: int, rows: Optional[np.ndarray] = None) -> List[
 
 
 class _Objective(mx.gluon.HybridBlock):
-    """Images and labels -> cross entropy of each image, one graph."""
+    """Images and labels -> cross entropy of each image, as one graph."""
 
     def __init__(self, net: mx.gluon.HybridBlock) -> None:
         super().__init__()
@@ -132,7 +135,7 @@ class _Objective(mx.gluon.HybridBlock):
 
 
 class _Scorer(_Objective):
-    """Images and labels -> cross entropy of each image, and whether it is classified right."""
+    """Images and labels -> cross entropy of each image, and whether it is classified correctly."""
 
     def hybrid_forward(self, F, images, labels):
         scores = self.net(images)
@@ -140,7 +143,7 @@ class _Scorer(_Objective):
 
 
 def evenly_spaced(total: int, count: int) -> Optional[np.ndarray]:
-    """``count`` of ``total`` indices at even distance; None for all of them.
+    """Return ``count`` evenly spaced indices below ``total``; None for all of them.
 
     >>> evenly_spaced(10, 4)
     array([0, 2, 5, 7])
@@ -149,7 +152,7 @@ def evenly_spaced(total: int, count: int) -> Optional[np.ndarray]:
 
 
 def shuffled_batches(size: int, batch: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """One pass over ``size`` rows in random order; the last batch wraps round to stay whole.
+    """Yield one pass over ``size`` rows in random order; the last batch wraps around to be full.
 
     >>> [len(part) for part in shuffled_batches(7, 3, np.random.default_rng(0))]
     [3, 3, 3]

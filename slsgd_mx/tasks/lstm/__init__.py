@@ -1,0 +1,1 @@
+"""The paper's second workload: an LSTM language model on WikiText-2."""

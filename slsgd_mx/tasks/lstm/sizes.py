@@ -1,4 +1,4 @@
-"""How large a run of the language model is, and on which text."""
+"""Sizes of a run of the language model on text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
 
+DATA = ("wikitext2", "synthetic")
+PARTITIONS = ("shuffled", "consecutive")
+
 
 @dataclass(frozen=True)
 class Lstm:
-    """The paper's second workload: a language model on text, in batches of bptt tokens."""
+    """The paper's second workload, a language model on text; a batch has bptt tokens a sequence."""
 
     task: ClassVar[str] = "lstm"
     default_attack: ClassVar[str] = "label-permute"
@@ -23,16 +26,16 @@ class Lstm:
     partition: str = "shuffled"
     vocab_size: int = 33_278
     bptt: int = 35
-    device_batches: int = 32  # batches of bptt tokens that each device holds
-    loss_batches: int = 3_200  # training batches the training loss is measured on
+    device_batches: int = 32  # batches on each device
+    loss_batches: int = 3_200  # training batches on which the training loss is measured
     test_batches: int = 350
-    width: int = 200  # of embedding and state
+    width: int = 200  # of the embedding and the state
 
     def validate(self, n: int) -> None:
-        require_name("data", self.data, ("wikitext2", "synthetic"))
-        require_name("partition", self.partition, ("shuffled", "consecutive"))
-        require_whole(self, vocab_size=3, bptt=1, device_batches=1, loss_batches=1)
-        require_whole(self, test_batches=1, width=1)
+        require_name("data", self.data, DATA)
+        require_name("partition", self.partition, PARTITIONS)
+        lowest = dict(bptt=1, device_batches=1, loss_batches=1, test_batches=1, width=1)
+        require_whole(self, vocab_size=3, **lowest)
         if self.data == "synthetic":
             legal = "20 <= vocab_size <= 100000 for synthetic text"
             require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
@@ -41,7 +44,7 @@ class Lstm:
         require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
 
     def within(self, n: int, **changes: Any) -> Lstm:
-        """Changed sizes; the training loss is measured on no more batches than there are."""
+        """Return changed sizes; ``loss_batches`` is reduced to n * device_batches if necessary."""
         batches = n * changes.get("device_batches", self.device_batches)
         return dataclasses.replace(
             self, **{"loss_batches": min(self.loss_batches, batches), **changes}
@@ -53,12 +56,12 @@ class Lstm:
 
     @property
     def amount(self) -> str:
-        """How much of the data is used."""
+        """The amount of data, in words."""
         return f"{self.vocab_size:,} types, {self.device_batches} batches a device"
 
     @property
     def evaluated(self) -> int:
-        """Batches of one evaluation."""
+        """Number of batches in one evaluation."""
         return self.loss_batches + self.test_batches
 
     @property
@@ -66,12 +69,18 @@ class Lstm:
         return (self.task, self.width, self.vocab_size, self.bptt)
 
     def sample(self, images: int) -> Lstm:
-        """The same network on a little synthetic text, to measure its speed."""
+        """Return sizes of the same network with little synthetic text, to measure its speed."""
         few = {"device_batches": 3, "loss_batches": 3, "test_batches": 3}
         return dataclasses.replace(
             self, data="synthetic", vocab_size=max(20, self.vocab_size), **few
         )
 
     @property
+    def data_amount(self) -> Tuple[int, ...]:
+        """What the digest of the data depends on."""
+        return (self.vocab_size,)
+
+    @property
     def slug(self) -> str:
-        return f"{self.task}-{self.data}-v{self.vocab_size}"
+        words = [self.task, self.data, f"v{self.vocab_size}", f"{self.device_batches}batches"]
+        return "-".join([*words, *[self.partition] * (self.partition != "shuffled")])

@@ -1,4 +1,4 @@
-"""The paper's language model on text, real or synthetic."""
+"""The paper's language model on text, real or synthetic, as a task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Poison
-from slsgd_mx.data import load_text
+from slsgd_mx.data.load import load_text
 from slsgd_mx.data.text import Batches, batchify_text, deal_batches
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.mxnet import mx
@@ -17,11 +17,11 @@ from slsgd_mx.tasks.gluon import GluonTask
 from slsgd_mx.tasks.lstm.network import language_model
 from slsgd_mx.validation import require
 
-CLIP = 0.25  # largest norm of a gradient, of the released code
+CLIP = 0.25  # largest global norm of the gradient, as in the released code
 
 
 class LstmTask(GluonTask):
-    """Text dealt out to n devices in batches, GluonNLP's LSTM model, perplexity."""
+    """Batches of text partitioned among n devices, GluonNLP's LSTM, perplexity."""
 
     def __init__(self, config: RunConfig, data_dir: Optional[Path] = None) -> None:
         sizes = config.sizes
@@ -38,24 +38,25 @@ class LstmTask(GluonTask):
         self.gradients = [p.grad() for p in self.parameters.values()]
 
     def _load(self, config: RunConfig, data_dir: Optional[Path]) -> None:
-        """Text -> batches for training, for the training loss and for testing."""
+        """Cut the text into batches for the devices, the training loss and the test loss."""
         sizes, batch = config.sizes, config.batch_size
         total = config.n * sizes.device_batches
         tokens = [steps * self.units_per_step + batch for steps in (total, sizes.test_batches)]
         text = load_text(sizes.data, data_dir, sizes.vocab_size, *tokens)
         self.data_digest, self.classes = text.digest, text.vocab_size
-        own, folded = text.train[: text.train_tokens], text.train[text.train_tokens :]
-        texts = [own] + [folded] * (len(folded) > self.units_per_step + batch)
+        # The validation text is used for training too, but no batch spans both texts.
+        own, validation = np.split(text.train, [text.train_tokens])
+        texts = [own] + [validation] * (len(validation) > self.units_per_step + batch)
         parts = [batchify_text(ids, batch, sizes.bptt) for ids in texts]
         train = tuple(np.concatenate(arrays) for arrays in zip(*parts))
         test = batchify_text(text.test, batch, sizes.bptt)
         require(total <= len(train[0]), "n * device_batches", total, f"at most {len(train[0])}")
-        train = tuple(array[:total] for array in train)  # what the devices hold, all of it
+        train = tuple(array[:total] for array in train)  # the batches on the devices
         legal = f"1 <= test_batches <= {len(test[0])}"
         require(sizes.test_batches <= len(test[0]), "test_batches", sizes.test_batches, legal)
         self.loss_set = tuple(array[: sizes.loss_batches] for array in train)
         self.test_set = tuple(array[: sizes.test_batches] for array in test)
-        rng = stream(config.seed, "partition") if sizes.partition == "shuffled" else None
+        rng = stream(config.data_seed, "partition") if sizes.partition == "shuffled" else None
         self.devices = deal_batches(train, config.n, sizes.device_batches, rng)
 
     def steps_per_pass(self, device: int) -> int:
@@ -64,7 +65,7 @@ class LstmTask(GluonTask):
     def batches(
         self, device: int, rng: np.random.Generator, poison: Optional[Poison]
     ) -> Iterator[tuple]:
-        """A device's batches in the order of its text, over and over, each with its place."""
+        """Yield a device's batches endlessly in the order of its text, each with its position."""
         data, target = self.devices[device]
         if poison is not None:
             target = poison(target.reshape(-1)).reshape(target.shape)
@@ -73,7 +74,7 @@ class LstmTask(GluonTask):
                 yield (place, *(mx.nd.array(ids, dtype=np.float32) for ids in batch))
 
     def loss(self, place: int, data: mx.nd.NDArray, target: mx.nd.NDArray) -> mx.nd.NDArray:
-        """Mean cross entropy; the hidden state starts anew with every pass."""
+        """Return the mean cross entropy; every pass begins with a fresh hidden state."""
         state = self.fresh_state if place == 0 else [part.detach() for part in self.state]
         loss, *self.state = self.objective(data, target, *state)
         return loss
@@ -87,7 +88,7 @@ class LstmTask(GluonTask):
         return [sum(sizes[part::parts]) for part in range(parts)]
 
     def score(self, part: int, parts: int) -> np.ndarray:
-        """Cross entropy of every batch; a text is read by one, because its state is carried."""
+        """Return the cross entropy of each batch; a text is one part, as its state is carried."""
         texts = (self.loss_set, self.test_set)[part::parts]
         return np.concatenate([np.empty(0, np.float32), *map(self._score, texts)])
 
@@ -100,7 +101,7 @@ class LstmTask(GluonTask):
         return {"train_loss": train_loss, "test_loss": test_loss, "test_perplexity": perplexity}
 
     def _score(self, batches: Batches) -> np.ndarray:
-        """Cross entropy of the batches of a text, the hidden state carried through it."""
+        """Return the cross entropy of each batch of a text, the hidden state carried over."""
         losses, state = [], self.fresh_state
         for batch in zip(*batches):
             loss, *state = self.scorer(
@@ -111,10 +112,10 @@ class LstmTask(GluonTask):
 
 
 class _Objective(mx.gluon.HybridBlock):
-    """Tokens, the tokens that follow and a state -> mean cross entropy and the next state.
+    """Tokens, next tokens and a state -> mean cross entropy and the next state, as one graph.
 
-    The forward pass of GluonNLP's ``StandardRNN`` on its own layers: its own cannot be made one
-    graph, and the loss here reads the logits as they are, (bptt, batch, types).
+    The forward pass of GluonNLP's ``StandardRNN``, rebuilt from its layers because the original
+    cannot be hybridized.  The loss reads the logits (bptt, batch, types) without reshaping them.
     """
 
     def __init__(self, net: mx.gluon.Block) -> None:

@@ -1,8 +1,9 @@
 """Objectives whose constants are known: quadratics, least squares, logistic, waves.
 
 Each of n devices holds m samples z; ``F^i`` is the mean of ``f(x; z)`` over them and ``F`` the mean
-of ``F^i`` over devices.  Everything is finite, so L, mu, x_* and F(x_*) are computed from the data,
-in float64, without MXNet.  To add an objective, write a subclass and register it in ``OBJECTIVES``.
+of ``F^i`` over devices.  These sums are finite, so L, mu, x_* and F(x_*) are computed from the data
+in float64, without MXNet.  To add an objective, write a subclass of `Objective`, register it in
+``OBJECTIVES`` and add its name to ``sizes.OBJECTIVE_NAMES``.
 
 ============= ============================================================== ====================
 name          f(x; z)                                                        mu
@@ -17,26 +18,25 @@ logistic      log(1 + exp(-(2y-1) <u, x>)), z = (u, y), no regularisation    0
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Callable, Dict, Tuple, Type
+from functools import lru_cache
+from typing import Callable, Dict, Type
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
+from slsgd_mx.tasks.problems.sizes import Problem
 
-if TYPE_CHECKING:  # sizes.py asks here for the names it allows
-    from slsgd_mx.tasks.problems.sizes import Problem
-
-OMEGA = 2.0  # of the cosines of "waves"
+OMEGA = 2.0  # frequency of the cosines of "waves"
 
 
 def symmetric(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Devices' optima around the common one, normal: mean 0 and variance 1 a coordinate."""
+    """Draw normal offsets (n, d) with mean 0 and variance 1 on each coordinate."""
     return _standardised(rng.standard_normal((n, d)))
 
 
 def skewed(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """On every coordinate a fifth of the devices (drawn anew) lie far out on one side.
+    """Draw offsets (n, d) of which, on each coordinate, a random fifth lie far out on one side.
 
     >>> sorted(set(skewed(10, 3, np.random.default_rng(0)).ravel().round(6).tolist()))
     [-2.0, 0.5]
@@ -57,96 +57,79 @@ POPULATIONS: Dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = 
 
 
 class Objective(abc.ABC):
-    """F and its parts on n devices.
+    """The objective F and its parts on n devices; x_0 is the start and ``least`` is F(x_*)."""
 
-    Attributes
-    ----------
-    L, mu : float
-        Assumption 2 for every sample z.
-    mu_F : float
-        The same lower bound for F alone, which is what the proof uses; at least mu.
-    x_star, x_0 : (d,)
-        A global minimum of F (the one nearest to x_0 if there are several), and the start.
-    least : float
-        F(x_*).
-    inputs, labels : (n, m, d) and (n, m)
-        The samples; labels play no part in the quadratics.
-    """
-
-    L: float
+    L: float  # L and mu are the constants of Assumption 2, for every sample z
     mu: float
-    mu_F: float
-    x_star: np.ndarray
-    inputs: np.ndarray
-    labels: np.ndarray
-    gradient_is_bounded = False  # on all of R^d, as Assumption 3 wants it
+    mu_F: float  # the lower bound mu for F alone, which the proof uses; at least mu
+    x_star: np.ndarray  # (d,), a global minimum of F, the nearest to x_0 if there are several
+    inputs: np.ndarray  # (n, m, d), the samples
+    labels: np.ndarray  # (n, m); quadratics do not use them
+    gradient_is_bounded = False  # on all of R^d, as Assumption 3 requires
 
     def __init__(self, sizes: Problem, n: int) -> None:
         self.sizes, self.n = sizes, n
         self.build(self._rng("data"))
         signs = np.sign(self._rng("start").random(sizes.dimension) - 0.5)
         start = self.x_star + sizes.radius * signs / np.sqrt(sizes.dimension)
-        self.x_0 = start.astype(np.float32).astype(np.float64)  # what the server can hold
+        self.x_0 = start.astype(np.float32).astype(np.float64)  # as the server stores it
         self.settle()
         self.least = self.value(self.x_star)
 
     @abc.abstractmethod
     def build(self, rng: np.random.Generator) -> None:
-        """Draw the samples; compute the constants and x_*."""
+        """Draw the samples; compute L, mu, mu_F and x_*."""
 
     def settle(self) -> None:  # noqa: B027  (most objectives have one minimum)
-        """Choose x_* among several, now that x_0 is known."""
+        """Choose among several minima once x_0 is known."""
 
     @abc.abstractmethod
     def value(self, x: np.ndarray) -> float:
-        """F(x)."""
+        """Return F(x)."""
 
     @abc.abstractmethod
     def gradient(
         self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
     ) -> np.ndarray:
-        """The gradient of the mean of f(x; z) over some samples of a device; (d,)."""
+        """Return the gradient (d,) of the mean of f(x; z) over some samples of a device."""
 
     def sample_gradients(self, x: np.ndarray) -> np.ndarray:
-        """The gradient of f(x; z) for every sample; (n, m, d)."""
-        return np.array(
-            [
-                [
-                    self.gradient(x, i, self.inputs[i, s : s + 1], self.labels[i, s : s + 1])
-                    for s in range(self.inputs.shape[1])
-                ]
-                for i in range(self.n)
-            ]
-        )
+        """Return the gradient of f(x; z) for every sample, (n, m, d)."""
+        gradients = [
+            self.gradient(x, i, self.inputs[i, s : s + 1], self.labels[i, s : s + 1])
+            for i, s in np.ndindex(self.labels.shape)
+        ]
+        return np.reshape(gradients, self.inputs.shape)
 
     def full_gradient(self, x: np.ndarray) -> np.ndarray:
-        """The gradient of F at x; (d,)."""
+        """Return the gradient of F at x, (d,)."""
         parts = [self.gradient(x, i, self.inputs[i], self.labels[i]) for i in range(self.n)]
         return np.mean(parts, axis=0)
 
     def error(self, x: np.ndarray) -> float:
-        """F(x) - F(x_*)."""
+        """Return F(x) - F(x_*)."""
         return self.value(x) - self.least
 
     def _rng(self, purpose: str) -> np.random.Generator:
         return stream(self.sizes.instance, f"problem-{purpose}")
 
-    def _optima(self, rng: np.random.Generator) -> Tuple[np.ndarray, np.ndarray]:
-        """The common optimum (d,) and each device's own (n, d)."""
+    def _optima(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw the optimum of each device, (n, d)."""
         sizes = self.sizes
         common = rng.standard_normal(sizes.dimension)
         offsets = POPULATIONS[sizes.population](self.n, sizes.dimension, rng)
-        return common, common + sizes.heterogeneity * offsets
+        return common + sizes.heterogeneity * offsets
 
 
 class Quadratic(Objective):
-    """Separable: ``f(x; z) = sum_j l_ij (x_j - z_j)^2 / 2``; with mu=0 some l_ij are 0."""
+    """``f(x; z) = sum_j l_ij (x_j - z_j)^2 / 2``, separable; with mu=0 some l_ij are 0."""
 
     def build(self, rng: np.random.Generator) -> None:
         sizes, shape = self.sizes, (self.n, self.sizes.dimension)
-        _, optima = self._optima(rng)
+        optima = self._optima(rng)
         scatter = rng.standard_normal((self.n, sizes.samples, sizes.dimension))
-        scatter -= scatter.mean(axis=1, keepdims=True)  # the device's optimum is its mean
+        # Centred, so that a device's optimum is the mean of its samples.
+        scatter -= scatter.mean(axis=1, keepdims=True)
         self.inputs = optima[:, None, :] + sizes.noise * scatter
         self.labels = np.zeros(self.inputs.shape[:2])
         self.curvatures = spectrum(sizes) * (1.0 - sizes.curvature * rng.random(shape))  # (n, d)
@@ -161,7 +144,7 @@ class Quadratic(Objective):
         self.constant = 0.5 * float(second.mean())
 
     def settle(self) -> None:
-        """Where F does not depend on a coordinate, x_* takes that of x_0."""
+        """Let x_* agree with x_0 on the coordinates on which F does not depend."""
         self.x_star = np.where(self.total > 0, self.x_star, self.x_0)
 
     def value(self, x: np.ndarray) -> float:
@@ -174,9 +157,9 @@ class Quadratic(Objective):
 
 
 class Waves(Quadratic):
-    """Not convex: the quadratic plus ``sum_j a (1 - cos(2 (x_j - x_*j)))``, least at x_* too.
+    """The quadratic plus ``sum_j a (1 - cos(2 (x_j - x_*j)))``: not convex, with the same minimum.
 
-    With a > 1.15 or so (where the quadratic's curvature is 1) there are local minima besides.
+    For a > 1.15 or so (if the curvature of the quadratic is 1) there are other, local minima.
     """
 
     def build(self, rng: np.random.Generator) -> None:
@@ -200,11 +183,11 @@ class Waves(Quadratic):
 
 
 class LeastSquares(Objective):
-    """``f(x; u, y) = (<u, x> - y)^2 / 2``; the longest u has squared length L."""
+    """``f(x; u, y) = (<u, x> - y)^2 / 2``; the longest u has the squared length L."""
 
     def build(self, rng: np.random.Generator) -> None:
         sizes = self.sizes
-        _, optima = self._optima(rng)
+        optima = self._optima(rng)
         self.inputs = scaled_inputs(self.n, sizes, np.sqrt(sizes.L), rng)
         noise = sizes.noise * rng.standard_normal(self.inputs.shape[:2])
         self.labels = np.einsum("imd,id->im", self.inputs, optima) + noise
@@ -224,13 +207,13 @@ class LeastSquares(Objective):
 
 
 class Logistic(Objective):
-    """``f(x; u, y) = log(1 + exp(-(2y-1) <u, x>))``, no regularisation; longest u: 4L squared."""
+    """``f(x; u, y) = log(1 + exp(-(2y-1) <u, x>))``; the longest u has the squared length 4L."""
 
     gradient_is_bounded = True
 
     def build(self, rng: np.random.Generator) -> None:
         sizes = self.sizes
-        _, optima = self._optima(rng)
+        optima = self._optima(rng)
         self.inputs = scaled_inputs(self.n, sizes, 2.0 * np.sqrt(sizes.L), rng)
         scores = np.einsum("imd,id->im", self.inputs, optima)
         wrong = 1.0 / (1.0 + np.exp(scores / max(sizes.noise, 1e-9)))
@@ -240,7 +223,7 @@ class Logistic(Objective):
         self.x_star = self._minimise(u, self.labels.ravel())
 
     def _minimise(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Newton's method, halving steps that go up."""
+        """Return x_* by Newton's method; a step that increases F is halved."""
         x = np.zeros(u.shape[1])
         for _ in range(200):
             p = _sigmoid(u @ x)
@@ -275,14 +258,14 @@ def _sigmoid(t: np.ndarray) -> np.ndarray:
 
 
 def spectrum(sizes: Problem) -> np.ndarray:
-    """Curvatures from mu to L, evenly on a log scale (linear from 0); (d,)."""
+    """Return curvatures (d,) from mu to L, evenly spaced on a log scale (linear if mu = 0)."""
     if sizes.mu > 0:
         return np.geomspace(sizes.mu, sizes.L, sizes.dimension)
     return np.linspace(0.0, sizes.L, sizes.dimension)
 
 
 def scaled_inputs(n: int, sizes: Problem, longest: float, rng: np.random.Generator) -> np.ndarray:
-    """Normal inputs, each device with directions of its own; the longest has that length."""
+    """Draw normal inputs (n, m, d), stretched differently on each device, at most so long."""
     raw = rng.standard_normal((n, sizes.samples, sizes.dimension))
     stretch = np.exp(sizes.curvature * rng.standard_normal((n, 1, sizes.dimension)))
     raw = raw * stretch
@@ -296,15 +279,8 @@ OBJECTIVES: Dict[str, Type[Objective]] = {
     "logistic": Logistic,
 }
 
-KEPT = 16
-_built: Dict[Tuple[Problem, int], Objective] = {}
 
-
+@lru_cache(maxsize=16)
 def build_objective(sizes: Problem, n: int) -> Objective:
-    """The objective of these sizes on n devices; the last few are kept, for they never change."""
-    key = (sizes, n)
-    if key not in _built:
-        while len(_built) >= KEPT:
-            _built.pop(next(iter(_built)))
-        _built[key] = OBJECTIVES[sizes.objective](sizes, n)
-    return _built[key]
+    """Return the objective of these sizes on n devices; it is never changed, so it is cached."""
+    return OBJECTIVES[sizes.objective](sizes, n)

@@ -1,4 +1,4 @@
-"""Problems whose constants are known: which one, and how large."""
+"""Sizes of a problem whose constants are known."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
 
+# The legal names; objectives.py implements them.
+OBJECTIVE_NAMES = ("quadratic", "waves", "least-squares", "logistic")
+POPULATION_NAMES = ("symmetric", "skewed")
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A small problem whose constants are known, to see the theorems at work.
+    """A small problem whose constants are known, to compare runs with the theorems.
 
-    ``mu`` and ``L`` bound the curvatures that are drawn for a quadratic; ``L`` is what the samples
-    of the other objectives are scaled to.  What a problem really has is computed from its data
+    For quadratics ``mu`` and ``L`` bound the curvatures that are drawn; the samples of the other
+    objectives are scaled to ``L``.  The constants of a problem are computed from its data
     (``slsgd_mx.tasks.problems.objectives``), never taken from here.
     """
 
@@ -26,23 +30,21 @@ class Problem:
     data: ClassVar[str] = "synthetic"
 
     objective: str = "quadratic"
-    population: str = "symmetric"  # how the devices' own optima lie around the common one
+    population: str = "symmetric"  # distribution of the devices' optima around the common one
     dimension: int = 10
-    samples: int = 20  # of each device
-    heterogeneity: float = 1.0  # standard deviation of the devices' optima, a coordinate
-    curvature: float = 0.0  # share by which curvature differs between devices (quadratics)
+    samples: int = 20  # on each device
+    heterogeneity: float = 1.0  # standard deviation of the devices' optima on each coordinate
+    curvature: float = 0.0  # relative difference of the curvatures between devices (quadratics)
     noise: float = 1.0  # standard deviation of samples around their device's optimum
     mu: float = 1.0
     L: float = 4.0
-    waves: float = 0.5  # height of the cosines of "waves"
+    waves: float = 0.5  # amplitude of the cosines of "waves"
     radius: float = 5.0  # distance of x_0 from x_*
-    instance: int = 0  # seed of the data; a run's own seed leaves the problem as it is
+    instance: int = 0  # seed of the data; the seed of the run does not change the problem
 
     def validate(self, n: int) -> None:
-        from slsgd_mx.tasks.problems.objectives import OBJECTIVES, POPULATIONS
-
-        require_name("objective", self.objective, tuple(OBJECTIVES))
-        require_name("population", self.population, tuple(POPULATIONS))
+        require_name("objective", self.objective, OBJECTIVE_NAMES)
+        require_name("population", self.population, POPULATION_NAMES)
         require_whole(self, dimension=1, samples=1, instance=0)
         for name in ("heterogeneity", "noise", "mu", "waves", "radius"):
             value = getattr(self, name)
@@ -64,12 +66,12 @@ class Problem:
 
     @property
     def amount(self) -> str:
-        """How much data there is."""
+        """The amount of data, in words."""
         return f"{self.samples} samples a device"
 
     @property
     def evaluated(self) -> int:
-        """Samples of one evaluation, on each device."""
+        """Number of samples in one evaluation, on each device."""
         return self.samples
 
     @property
@@ -77,7 +79,7 @@ class Problem:
         return (self.task, self.objective, self.dimension)
 
     def sample(self, images: int) -> Problem:
-        """The same: it is small already."""
+        """Return the same sizes: a problem is small enough to measure its speed."""
         return self
 
     @property

@@ -1,0 +1,111 @@
+"""Find, read and check data files on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import IO, Iterator, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from slsgd_mx.data.registry import DATASETS
+from slsgd_mx.errors import DataError
+
+ENV_HOME = "SLSGD_MX_DATA"
+
+PathLike = Union[str, os.PathLike]
+Layouts = Mapping[str, Sequence[str]]  # folder that an archive unpacks to -> its files
+
+
+def data_home() -> Path:
+    """Return the folder of downloaded data: ``$SLSGD_MX_DATA``, else the user's cache folder."""
+    chosen = os.environ.get(ENV_HOME)
+    if chosen:
+        return Path(os.path.expanduser(chosen))
+    import pooch
+
+    return Path(pooch.os_cache("slsgd-mx"))
+
+
+def find_data(
+    name: str, data_dir: Optional[PathLike], layouts: Layouts
+) -> Tuple[Path, Optional[str]]:
+    """Find a data set of `DATASETS`: return (folder of its files, layout), or (archive, None).
+
+    `data_dir` is a folder that contains the files, one of the `layouts` or an official archive; or
+    an archive; by default the folder that ``slsgd-mx data fetch`` fills.  If nothing is found, the
+    message of the DataError lists the ways to get the data.
+    """
+    if data_dir is None:
+        places = [data_home() / name, data_home()]
+    else:
+        places = [Path(os.path.expanduser(data_dir))]
+    archives = [file.name for file in DATASETS[name].files]
+    for place in places:
+        if place.is_file():
+            return place, None
+        for layout, files in layouts.items():
+            for folder in (place / layout, place):
+                if any((folder / file).is_file() for file in files):
+                    return folder, layout
+        for archive in archives:
+            if (place / archive).is_file():
+                return place / archive, None
+    title, size = DATASETS[name].title, DATASETS[name].files[0].bytes // 10**6
+    raise DataError(
+        f"{title} not found in {places[0]}. Three ways to get it:\n"
+        f"  slsgd-mx data fetch {name:<9}   download the official archive ({size} MB)\n"
+        f"  --data-dir DIR                  DIR is or contains {' or '.join(layouts)},\n"
+        f"                                  or {' or '.join(archives)}\n"
+        f"  --data synthetic                synthetic data: a stand-in, not {title}"
+    )
+
+
+@contextlib.contextmanager
+def read_errors(place: object) -> Iterator[None]:
+    """Turn an OSError into a DataError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(f"cannot read {error.filename or place}: {reason}") from error
+
+
+def read_files(folder: Path, names: Sequence[str], most: int) -> Iterator[Tuple[str, bytes]]:
+    """Yield the path and the content of each named file; all of them must exist."""
+    for name in names:
+        path = folder / name
+        if not path.is_file():
+            raise DataError(f"{path} is missing, expected {', '.join(names)} in one folder")
+        with open(path, "rb") as file:
+            yield str(path), read_whole(file, path.stat().st_size, most, str(path))
+
+
+def read_whole(file: IO[bytes], size: int, most: int, what: str) -> bytes:
+    """Return the `size` bytes of a file; refuse more than `most` without reading them."""
+    if size > most:
+        raise DataError(f"{what} has {size:,} bytes, expected at most {most:,}")
+    raw = file.read()
+    if len(raw) != size:
+        raise DataError(f"{what} ends after {len(raw):,} bytes, expected {size:,}")
+    return raw
+
+
+def official(name: str) -> str:
+    """Name the official archives and their sizes, for messages."""
+    return " or ".join(f"{file.name} of {file.bytes:,} bytes" for file in DATASETS[name].files)
+
+
+def check_range(what: str, kind: str, values: np.ndarray, item: str, stop: int) -> None:
+    """Raise a DataError that names the first value outside ``0..stop - 1``.
+
+    >>> check_range("test set", "label", np.array([0, 9, 10]), "image", 10)
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.DataError: test set: label 10 of image 2, expected 0..9
+    """
+    bad = (values < 0) | (values >= stop)
+    if bad.any():
+        first = int(bad.argmax())
+        raise DataError(f"{what}: {kind} {values[first]} of {item} {first}, expected 0..{stop - 1}")
