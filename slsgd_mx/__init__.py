@@ -6,7 +6,9 @@ package costs nothing.
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+from slsgd_mx import _moved
+
+__version__ = "0.2.0"
 
 _HOME = {
     "Cifar": "tasks.cifar.sizes",
@@ -14,11 +16,15 @@ _HOME = {
     "ModelServer": "core.server",
     "RunConfig": "config",
     "preset": "presets",
+    "register_attack": "attacks",
+    "register_rule": "rules",
     "train": "runs.trainer",
     "trimmed_mean": "rules.trimmed_mean",
 }
 
 __all__ = sorted(_HOME)
+
+_moved.install()
 
 
 def __getattr__(name: str):

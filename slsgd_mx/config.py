@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -17,6 +18,10 @@ from slsgd_mx.schedules import SCHEDULES
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.sizes import SIZES, Sizes
 from slsgd_mx.validation import LARGEST, require, require_name, require_whole
+
+NONFINITE = ("reject", "keep")
+SELECTIONS = ("independent", "permutation")
+STARTS = ("fresh", "pulled")  # of attackers
 
 
 def _are_bounds(value: object) -> bool:
@@ -63,17 +68,22 @@ class RunConfig:
     attack: Optional[str] = None  # None: the task's own if q > 0
     attacker_start: Optional[str] = None  # None: the attack's own
     attack_scale: Optional[float] = None  # None: the attack's own
+    boost: float = 1.0  # F: a poisoned worker pushes w_0 + F (x - w_0), w_0 what it started from
     drop_rate: float = 0.0
     nonfinite: str = "reject"
     selection: str = "independent"
     warm_up: bool = True
     seed: int = 0
+    partition_seed: Optional[int] = None  # None: the seed; a number fixes the partition
     eval_every: int = 10
     deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
 
     def __post_init__(self) -> None:
-        for name in ("gamma", "alpha", "drop_rate", "attack_scale", "deadline"):
+        for name in ("gamma", "alpha", "drop_rate", "boost"):
             self._set_number(name)
+        for name in ("attack_scale", "deadline"):
+            if getattr(self, name) is not None:
+                self._set_number(name)
         if isinstance(self.local_steps, list):  # as JSON has it
             object.__setattr__(self, "local_steps", tuple(self.local_steps))
         self._validate()
@@ -81,13 +91,15 @@ class RunConfig:
 
     def _set_number(self, name: str) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ConfigError(f"{name}={value!r} must be a number")
-        object.__setattr__(self, name, value if value is None else float(value))
+        object.__setattr__(self, name, float(value))
 
     def _validate(self) -> None:
         whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, seed=0, eval_every=1)
         require_whole(self, alpha_decay_epoch=0, **whole)
+        if self.partition_seed is not None:
+            require_whole(self, partition_seed=0)
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
         require(self.q <= self.k, "q", self.q, f"0 <= q <= k={self.k}")
         check_trim(self.k, self.b)
@@ -96,8 +108,8 @@ class RunConfig:
         require(0 <= self.drop_rate < 1, "drop_rate", self.drop_rate, "0 <= drop_rate < 1")
         require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
         require_name("rule", self.rule, tuple(RULES))
-        require_name("nonfinite", self.nonfinite, ("reject", "keep"))
-        require_name("selection", self.selection, ("independent", "permutation"))
+        require_name("nonfinite", self.nonfinite, NONFINITE)
+        require_name("selection", self.selection, SELECTIONS)
         if self.rule != "trimmed-mean":
             require(self.b == 0, "b", self.b, f"b=0 with rule {self.rule!r}, which trims nothing")
         if self.local_steps is not None:
@@ -115,32 +127,48 @@ class RunConfig:
         self.sizes.validate(self.n)
 
     def _resolve_attack(self) -> None:
-        """Write the attack's own choices out, so that equal runs have equal configurations."""
+        """Fill in the attack's defaults, so that equal runs have equal configurations."""
         if self.attack is not None:
             find_attack(self.attack)
         if self.q == 0:
             attack = start = scale = None
+            object.__setattr__(self, "boost", 1.0)
         else:
             attack = self.attack or self.sizes.default_attack
             known = find_attack(attack)
             start = known.start if self.attacker_start is None else self.attacker_start
             scale = known.scale if self.attack_scale is None else float(self.attack_scale)
-            require_name("attacker_start", start, ("fresh", "pulled"))
+            require_name("attacker_start", start, STARTS)
             legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
             require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
+            require(0 < self.boost <= LARGEST, "boost", self.boost, f"0 < boost <= {LARGEST:g}")
+            if known.labels is None:
+                legal = f"boost=1 with {attack!r}, because only attacks on labels train a model"
+                require(self.boost == 1, "boost", self.boost, legal)
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
+
+    @property
+    def data_seed(self) -> int:
+        """The seed of the partition."""
+        return self.seed if self.partition_seed is None else self.partition_seed
+
+    @property
+    def task(self) -> Sizes:
+        """The name of ``sizes`` in version 0.1.0."""
+        warnings.warn("RunConfig.task is now RunConfig.sizes", DeprecationWarning, stacklevel=2)
+        return self.sizes
 
     def alpha_at(self, t: int) -> float:
         """alpha_t, the weight of the moving average in epoch t = 1..T."""
         return SCHEDULES[self.alpha_schedule](t, self.alpha, self.alpha_decay_epoch)
 
     def is_evaluated(self, t: int) -> bool:
-        """Whether the model after epoch t is evaluated: the last one always."""
+        """Whether the model after epoch t is evaluated; the last one always is."""
         return t % self.eval_every == 0 or t == self.epochs
 
     def warnings(self) -> List[str]:
-        """What is allowed but probably not meant."""
+        """Legal settings that are probably not intended."""
         said = []
         if self.q > 0 and self.b < self.q and self.rule != "median":
             said.append(f"b={self.b} < q={self.q}: trimming cannot remove every poisoned push")
@@ -207,8 +235,23 @@ class RunConfig:
             words += [self.attacker_start] * (self.attacker_start != attack.start)
             words += [f"scale{self.attack_scale:g}"] * (self.attack_scale != attack.scale)
         shown = _changed(dataclasses.asdict(self), FROZEN)
-        words += [show(shown[name]) for name, show in SHOWN.items() if name in shown]
+        words += [text.format(shown[name]) for name, text in SHOWN.items() if name in shown]
         return "-".join([*words, f"seed{self.seed}", self.identity])
+
+
+def _accept_task(init: Callable[..., None]) -> Callable[..., None]:
+    """Let ``RunConfig(task=...)`` of version 0.1.0 work."""
+
+    def accept(self, *values: Any, **fields: Any) -> None:
+        if "task" in fields:
+            warnings.warn("RunConfig(task=) is now sizes=", DeprecationWarning, stacklevel=2)
+            fields["sizes"] = fields.pop("task")
+        init(self, *values, **fields)
+
+    return accept
+
+
+RunConfig.__init__ = _accept_task(RunConfig.__init__)  # type: ignore[method-assign]
 
 
 def _changed(values: Dict[str, Any], defaults: Dict[str, Any]) -> Dict[str, Any]:
@@ -220,8 +263,9 @@ def _changed(values: Dict[str, Any], defaults: Dict[str, Any]) -> Dict[str, Any]
 FROZEN: Dict[str, Any] = dict(
     n=100, k=10, b=0, q=0, gamma=0.1, alpha=1.0, alpha_schedule="step", alpha_decay_epoch=400,
     epochs=800, passes=1, local_steps=None, batch_size=50, rule="trimmed-mean", attack=None,
-    attacker_start=None, attack_scale=None, drop_rate=0.0, nonfinite="reject",
-    selection="independent", warm_up=True, seed=0, eval_every=10, deadline=None,
+    attacker_start=None, attack_scale=None, boost=1.0, drop_rate=0.0, nonfinite="reject",
+    selection="independent", warm_up=True, seed=0, partition_seed=None, eval_every=10,
+    deadline=None,
 )  # fmt: skip
 FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
     "cifar": dict(
@@ -239,15 +283,9 @@ FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
 }  # fmt: skip
 
 # Fields that a folder's name shows where they are not at their frozen default.
-SHOWN: Dict[str, Callable[[Any], str]] = {
-    "alpha_schedule": str,
-    "passes": lambda passes: f"passes{passes}",
-    "local_steps": lambda bounds: "H{}to{}".format(*bounds),
-    "n": lambda n: f"n{n}",
-    "k": lambda k: f"k{k}",
-    "selection": str,
-    "warm_up": lambda warm_up: "cold",
-    "nonfinite": lambda choice: f"{choice}-nonfinite",
-    "drop_rate": lambda rate: f"drop{rate:g}",
-    "deadline": lambda seconds: f"deadline{seconds:g}",
-}
+SHOWN: Dict[str, str] = dict(
+    alpha_schedule="{}", alpha_decay_epoch="decay{}", eval_every="every{}", batch_size="batch{}",
+    passes="passes{}", local_steps="H{0[0]}to{0[1]}", n="n{}", k="k{}",
+    boost="boost{:g}", partition_seed="partition{}", selection="{}", warm_up="cold",
+    nonfinite="{}-nonfinite", drop_rate="drop{:g}", deadline="deadline{:g}",
+)  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.presets import PRESETS, preset
+from slsgd_mx.presets import preset
 from slsgd_mx.tasks.cifar.sizes import Cifar
 
 
@@ -19,6 +19,10 @@ def refused(message, **values):
         RunConfig(**values)
     assert message in str(error.value)
     assert error.value.exit_code == 2
+
+
+def sizes(**changes):
+    return dict(sizes=Cifar(**changes))
 
 
 # ---- what is refused -----------------------------------------------------------------------
@@ -53,34 +57,28 @@ def refused(message, **values):
         (dict(q=1, attack="magic"), "attack='magic' is unknown: choose one of label-flip"),
         (dict(q=1, attacker_start="late"), "'late' is unknown: choose one of fresh, pulled"),
         (dict(q=1, attack_scale=float("inf")), "attack_scale=inf is out of range"),
+        (dict(q=1, boost=0), "boost=0.0 is out of range: needs 0 < boost <= 3.4e+38"),
+        (dict(q=1, attack="nan", boost=2), "boost=2.0 is out of range: needs boost=1 with 'nan'"),
         (dict(drop_rate=-0.1), "drop_rate=-0.1 is out of range: needs 0 <= drop_rate < 1"),
         (dict(drop_rate=1), "drop_rate=1.0 is out of range: needs 0 <= drop_rate < 1"),
         (dict(nonfinite="maybe"), "'maybe' is unknown: choose one of reject, keep"),
         (dict(selection="first"), "'first' is unknown: choose one of independent, permutation"),
         (dict(selection="permutation", k=7), "k=7 is out of range: needs a divisor of n=100"),
         (dict(seed=-1), "seed=-1 is out of range: needs seed >= 0"),
+        (dict(partition_seed=-1), "partition_seed=-1 is out of range: needs partition_seed >= 0"),
         (dict(eval_every=0), "eval_every=0 is out of range: needs eval_every >= 1"),
         (dict(n=50_001), "n=50001 is out of range: needs n <= train_images=50000"),
+        (sizes(data="mnist"), "data='mnist' is unknown: choose one of cifar10, synthetic"),
+        (sizes(partition="fair"), "'fair' is unknown: choose one of balanced, unbalanced"),
+        (sizes(train_images=0), "train_images=0 is out of range: needs train_images >= 1"),
+        (sizes(test_images=0), "test_images=0 is out of range: needs test_images >= 1"),
+        (sizes(loss_images=0), "loss_images=0 is out of range: needs loss_images >= 1"),
+        (sizes(loss_images=50_001), "needs 1 <= loss_images <= train_images=50000"),
+        (sizes(width=0), "width=0 is out of range: needs width >= 1"),
     ],
 )
 def test_out_of_range_is_refused_with_value_and_range(values, message):
     refused(message, **values)
-
-
-@pytest.mark.parametrize(
-    "sizes, message",
-    [
-        (dict(data="mnist"), "data='mnist' is unknown: choose one of cifar10, synthetic"),
-        (dict(partition="fair"), "'fair' is unknown: choose one of balanced, unbalanced"),
-        (dict(train_images=0), "train_images=0 is out of range: needs train_images >= 1"),
-        (dict(test_images=0), "test_images=0 is out of range: needs test_images >= 1"),
-        (dict(loss_images=0), "loss_images=0 is out of range: needs loss_images >= 1"),
-        (dict(loss_images=50_001), "needs 1 <= loss_images <= train_images=50000"),
-        (dict(width=0), "width=0 is out of range: needs width >= 1"),
-    ],
-)
-def test_sizes_out_of_range(sizes, message):
-    refused(message, sizes=Cifar(**sizes))
 
 
 WHOLE = ["n", "k", "b", "q", "epochs", "passes", "batch_size", "seed", "eval_every"]
@@ -124,7 +122,7 @@ def test_warnings():
 @st.composite
 def configs(draw):
     k = draw(st.integers(1, 12))
-    values = dict(
+    return RunConfig(
         sizes=Cifar(
             data=draw(st.sampled_from(["cifar10", "synthetic"])),
             partition=draw(st.sampled_from(["balanced", "unbalanced"])),
@@ -146,7 +144,6 @@ def configs(draw):
         warm_up=draw(st.booleans()),
         seed=draw(st.integers(0, 2**40)),
     )
-    return RunConfig(**values)
 
 
 @given(configs())
@@ -166,27 +163,21 @@ CHANGES = dict(
     n=120, k=12, b=1, q=1, gamma=0.05, alpha=0.8, alpha_schedule="constant", alpha_decay_epoch=3,
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
-    sizes=Cifar(width=63), deadline=2.5,
+    sizes=Cifar(width=63), deadline=2.5, partition_seed=1,
 )  # fmt: skip
 
 
-def test_without_a_deadline_nothing_is_said_of_it():
-    """Folders from before there was one keep their names."""
-    assert "deadline" not in RunConfig().to_json()
-    assert RunConfig.from_json(RunConfig(deadline=2).to_json()).deadline == 2.0
-
-
 @pytest.mark.parametrize("value", [0, -1.5, float("nan"), float("inf")])
-def test_deadlines_that_are_none(value):
+def test_illegal_deadlines(value):
     refused(f"deadline={value:g} is out of range: needs a finite number of", deadline=value)
 
 
 def test_every_field_is_part_of_the_identity():
     names = {field.name for field in dataclasses.fields(RunConfig)}
-    assert set(CHANGES) == names - {"attack", "attacker_start", "attack_scale"}
+    assert set(CHANGES) == names - {"attack", "attacker_start", "attack_scale", "boost"}
     identities = {RunConfig(**{name: value}).identity for name, value in CHANGES.items()}
-    attacked = [dict(), dict(attack="gaussian"), dict(attacker_start="pulled")]
-    attacked.append(dict(attack_scale=2.0))
+    attacked = [{}, dict(attack="gaussian"), dict(attacker_start="pulled")]
+    attacked += [dict(attack_scale=2.0), dict(boost=2.0)]
     identities |= {RunConfig(q=2, **change).identity for change in attacked}
     identities.add(RunConfig().identity)
     assert len(identities) == len(CHANGES) + len(attacked) + 1
@@ -195,7 +186,7 @@ def test_every_field_is_part_of_the_identity():
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "3", '{"task": 1}', '{"task": {"kind": "magic"}}', "{broken"]
 )
-def test_what_is_no_configuration(text):
+def test_text_that_is_not_a_configuration(text):
     with pytest.raises(ConfigError, match="not a configuration of a run"):
         RunConfig.from_json(text)
 
@@ -217,11 +208,8 @@ def test_a_configuration_cannot_be_changed():
 
 def test_the_tasks_own_attack_is_written_out():
     config = RunConfig(q=2)
-    assert (config.attack, config.attacker_start, config.attack_scale) == (
-        "label-flip",
-        "fresh",
-        1.0,
-    )
+    own = (config.attack, config.attacker_start, config.attack_scale)
+    assert own == ("label-flip", "fresh", 1.0)
     assert config == RunConfig(q=2, attack="label-flip", attacker_start="fresh", attack_scale=1)
 
 
@@ -237,31 +225,9 @@ def test_without_poisoned_workers_the_attack_is_no_part_of_the_run():
     assert RunConfig(q=0, attack="nan", attack_scale=3) == RunConfig()
 
 
-# ---- special cases and presets -------------------------------------------------------------
-
-
-def test_fedavg_and_local_sgd_are_special_cases():
+def test_the_paper_is_the_default_and_fedavg_and_local_sgd_are_special_cases():
+    assert preset("cifar", "paper") == RunConfig()
     fedavg = RunConfig(epochs=3)
     assert (fedavg.b, [fedavg.alpha_at(t) for t in (1, 2, 3)]) == (0, [1.0] * 3)
     local_sgd = RunConfig(local_steps=[5, 5])
     assert local_sgd.local_steps == (5, 5) and local_sgd.alpha == 1.0
-
-
-def test_paper_preset_is_the_paper():
-    config = preset("cifar", "paper")
-    assert (config.n, config.k, config.epochs, config.batch_size) == (100, 10, 800, 50)
-    assert (config.gamma, config.alpha_decay_epoch, config.passes) == (0.1, 400, 1)
-    assert (config.sizes.train_images, config.sizes.test_images) == (50_000, 10_000)
-    assert config == RunConfig()
-
-
-@pytest.mark.parametrize("name", PRESETS["cifar"])
-def test_any_option_overrides_a_preset(name):
-    config = preset("cifar", name, b=3, q=3, seed=4, width=5, data="synthetic")
-    assert (config.b, config.q, config.seed) == (3, 3, 4)
-    assert (config.sizes.width, config.sizes.data) == (5, "synthetic")
-
-
-def test_unknown_preset():
-    with pytest.raises(ConfigError, match="'huge' is unknown: choose one of paper, laptop, smoke"):
-        preset("cifar", "huge")

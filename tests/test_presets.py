@@ -20,7 +20,7 @@ def test_every_task_has_the_same_presets():
 
 
 @pytest.mark.parametrize("task, name", EVERY)
-def test_every_preset_is_a_sound_fedavg_without_attack(task, name):
+def test_every_preset_is_fedavg_without_attack_or_warnings(task, name):
     config = preset(task, name)
     assert config.sizes.task == task and config.warnings() == []
     assert (config.alpha, config.b, config.q, config.seed) == (1.0, 0, 0, 0)
@@ -56,7 +56,7 @@ def test_the_published_language_model():
 
 
 @pytest.mark.parametrize("task", PRESETS)
-def test_the_published_network_stays_on_a_laptop(task):
+def test_laptop_keeps_the_published_network(task):
     assert preset(task, "laptop").sizes.width == preset(task, "paper").sizes.width
     assert preset(task, "laptop").gamma == preset(task, "paper").gamma
 
@@ -107,7 +107,7 @@ def test_unknown_task():
         ("lstm", dict(device_batches=33), "loss_batches", 3200),
     ],
 )
-def test_the_training_loss_is_measured_on_no_more_than_there_is(task, changes, name, expected):
+def test_the_training_loss_uses_no_more_data_than_there_is(task, changes, name, expected):
     assert getattr(preset(task, "paper", **changes).sizes, name) == expected
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints: files whose names tell the epoch they are of, and whether they are sound."""
+"""Checkpoints: files whose names hold their epoch and the digest of their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slsgd_mx.system.files import Values, digest, load_arrays, save_arrays, sync
 
 
 def list_checkpoints(folder: Path) -> List[Path]:
-    """Checkpoints of a folder, the newest first."""
+    """The checkpoints in a folder, newest first."""
     paths = [p for p in folder.glob("epoch-*.params") if p.name[6:].split(".")[0].isdigit()]
     return sorted(paths, key=_epoch, reverse=True)
 
@@ -24,7 +24,7 @@ def _epoch(path: Path) -> int:
 
 
 def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, Any]) -> Path:
-    """Write one checkpoint; the digest in its name tells a sound file from a broken one."""
+    """Write one checkpoint; the digest in its name reveals a damaged file."""
     text = json.dumps({"epoch": epoch, **notes}, sort_keys=True).encode()
     beside = folder / "writing.tmp"
     save_arrays(beside, {**values, "notes": np.frombuffer(text, np.uint8)})
@@ -34,41 +34,41 @@ def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, A
     return path
 
 
-def is_sound(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     try:
         return path.name.split(".")[1] == digest(path)
-    except FileNotFoundError:  # the run is under way and has written newer ones
+    except FileNotFoundError:  # the run is in progress and has replaced it
         return False
 
 
 def find_newest(folder: Path) -> Optional[Path]:
-    """The newest checkpoint that is sound; a RunError if there are some but none is sound."""
+    """The newest intact checkpoint; a RunError if there are checkpoints but none is intact."""
     paths = list_checkpoints(folder)
     for path in paths:
-        if is_sound(path):
+        if is_intact(path):
             return path
-    if paths and list_checkpoints(folder) == paths:  # not: replaced while they were looked at
+    if paths and list_checkpoints(folder) == paths:  # not replaced in the meantime
         raise RunError(
-            f"no checkpoint in {folder} is sound: remove the folder {folder.parent} "
+            f"no checkpoint in {folder} is intact: remove the folder {folder.parent} "
             "to start the run again from epoch 1"
         )
     return find_newest(folder) if paths else None
 
 
 def newest_epoch(folder: Path) -> int:
-    """The epoch a run would resume after, 0 if from the start; looks, and changes nothing."""
+    """The epoch after which a run would resume, 0 for the start; changes nothing."""
     path = find_newest(folder)
     return 0 if path is None else _epoch(path)
 
 
 def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
-    """Epoch, model and notes of the newest checkpoint that is sound; broken ones are set aside."""
+    """Epoch, model and notes of the newest intact checkpoint; damaged ones are renamed."""
     path = find_newest(folder)
     if path is None:
         return 0, None, {}
     for corrupt in list_checkpoints(folder):
         if _epoch(corrupt) > _epoch(path):
-            warn(f"{corrupt} is corrupt and set aside; going on from {path.name}")
+            warn(f"{corrupt} is corrupt and was renamed; resuming from {path.name}")
             corrupt.rename(corrupt.with_suffix(".corrupt"))
     values = load_arrays(path)
     notes = json.loads(values.pop("notes").tobytes())

@@ -1,25 +1,26 @@
 """Run folders: what a run is, how far it got, what it measured; safe against kill -9.
 
-    config.json     what determines the numbers
-    manifest.json   with what they were made: versions, CPU, threads, data hash, revision
-    metrics.csv     a row an evaluation, flushed; the last columns say what it took
+    config.json     everything that determines the numbers
+    manifest.json   what computed them: versions, CPU, threads, data digest, revision
+    metrics.csv     one row per evaluation, flushed; the last columns are timings
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model
-    DONE            the last row and the model's digest, once the run is finished
-    DIVERGED        instead of it, if the model stopped being finite
-    logs/           what each process said, if several computed the run
+    DONE            the last row and the model's digest, written when the run is finished
+    DIVERGED        instead of DONE, if the model stopped being finite
+    logs/           the output of each process, if several computed the run
 
-Everything but the rows of metrics.csv is written beside and renamed.  Rows newer than the
-checkpoint a run resumes from are cut off and computed again.
+Every file except metrics.csv is written under a temporary name and renamed.  On resuming, rows
+newer than the checkpoint are removed and computed again.
 """
 
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 from pathlib import Path
-from typing import IO, Any, Dict, List, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -28,45 +29,35 @@ from slsgd_mx.errors import ConfigError, DivergedError, InUseError, RunError
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics
 from slsgd_mx.runs.prefix import check_prefix
-from slsgd_mx.system.files import (
-    Values,
-    digest,
-    disk_errors,
-    load_arrays,
-    read_text,
-    save_arrays,
-    warn,
-    write_atomically,
-)
+from slsgd_mx.system import files
 
 KEPT_CHECKPOINTS = 2
 PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
 COST_COLUMNS = ("training_seconds", "transfer_seconds", "aggregation_seconds", "bytes_sent")
-TIME_COLUMNS = ("seconds", "units_per_second", *COST_COLUMNS)  # all that may differ in a repetition
+TIME_COLUMNS = ("seconds", "units_per_second", *COST_COLUMNS)  # may differ between repetitions
 
 
-class RunStore:
-    """One run folder, held by one process at a time.
+class RunFolder:
+    """One run folder, locked by one process at a time.
 
-    Use it as a context manager: entering creates the folder or checks that it belongs to the
+    Use it as a context manager: entering creates the folder, or checks that it belongs to the
     configuration, and takes its lock.
     """
 
-    def __init__(self, folder: Path, config: RunConfig) -> None:
-        self.folder, self.config = Path(folder), config
+    def __init__(self, path: Path, config: RunConfig) -> None:
+        self.path, self.config = Path(path), config
         self.columns = ("epoch", "alpha", *config.sizes.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
-        self.old_columns = self.columns[: -len(COST_COLUMNS)]  # of folders made before there were
         self._lock: Optional[IO[str]] = None
 
-    def __enter__(self) -> RunStore:
-        with disk_errors(self.folder):
-            check_folder(self.folder, self.config)
-            (self.folder / "checkpoint").mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.folder / ".lock", "w")
-            _take(self._lock, self.folder)
-            if not (self.folder / "config.json").exists():
-                write_atomically(self.folder / "config.json", self.config.to_json().encode())
-            for leftover in self.folder.rglob("*.tmp"):
+    def __enter__(self) -> RunFolder:
+        with files.disk_errors(self.path):
+            check_folder(self.path, self.config)
+            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.path / ".lock", "w")
+            _take_lock(self._lock, self.path)
+            if not (self.path / "config.json").exists():
+                files.write_atomically(self.path / "config.json", self.config.to_json().encode())
+            for leftover in self.path.rglob("*.tmp"):
                 leftover.unlink()
         return self
 
@@ -76,233 +67,263 @@ class RunStore:
 
     def check_free(self) -> None:
         """Raise an InUseError if another process holds the folder."""
-        path = self.folder / ".lock"
+        path = self.path / ".lock"
         if path.exists():
-            with disk_errors(self.folder), open(path, "r+") as lock:
-                _take(lock, self.folder)
+            with files.disk_errors(self.path), open(path, "r+") as lock:
+                _take_lock(lock, self.path)
 
     def finished(self) -> bool:
-        """Whether the run is done; an error if the folder is another's, or the run diverged."""
-        with disk_errors(self.folder):
-            check_folder(self.folder, self.config)
-            if (self.folder / "DIVERGED").exists():
-                raise DivergedError(read_text(self.folder / "DIVERGED"))
-            if not (self.folder / "DONE").exists():
+        """Whether the run is done; raises if the folder holds another run or the run diverged."""
+        with files.disk_errors(self.path):
+            check_folder(self.path, self.config)
+            if (self.path / "DIVERGED").exists():
+                raise DivergedError(files.read_text(self.path / "DIVERGED"))
+            if not (self.path / "DONE").exists():
                 return False
-            rows = self._rows_until(self.config.epochs)
-            if json.dumps(rows[-1]) != _lines(self.folder / "DONE")[0]:
+            last = self._rows_until(self.config.epochs)[-1]
+            if not _agree(last, _lines(self.path / "DONE")[0]):
                 raise RunError(self._damaged(self.config.epochs))
             return True
 
     def rows(self) -> List[Row]:
         """The complete rows of metrics.csv."""
-        return read_metrics(self.folder)
+        return read_metrics(self.path)
 
     def rows_until_divergence(self) -> List[Row]:
-        """The rows of a run that diverged, of which there is one at least."""
+        """The rows of a run that diverged; there is at least one."""
         rows = self.rows()
-        if not rows or not self._are_whole(rows):
+        if not rows or not self._are_complete(rows):
             raise RunError(
-                f"{self.folder / 'metrics.csv'} is damaged: put it back, or remove "
-                f"{self.folder} to compute the run again"
+                f"{self.path / 'metrics.csv'} is damaged: restore it, or remove {self.path} to "
+                "compute the run again"
             )
         return rows
 
-    def resume(self) -> Tuple[int, Optional[Values], Dict[str, Any]]:
-        """Epoch, model and pending notes of the newest sound checkpoint; (0, None, {}) if none."""
-        epoch, values, notes = load_newest(self.folder / "checkpoint")
-        rows = self._rows_until(epoch)
-        with disk_errors(self.folder):
-            write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
+    def resume(self) -> Tuple[int, Optional[files.Values], Dict[str, Any]]:
+        """Epoch, model and notes of the newest valid checkpoint; (0, None, {}) without one."""
+        epoch, values, notes = load_newest(self.path / "checkpoint")
+        self._write_rows(self._rows_until(epoch))
         return epoch, values, notes
 
     def adopt(self, prefix: Path) -> None:
-        """Begin after the last epoch of another run that is equal up to there, unless begun.
+        """Start from the end of another run that is equal up to there, unless already started.
 
-        Its rows, its model and its sessions become the beginning of this run; if it diverged, so
-        does this one.
+        The other run's rows, model and sessions become the first part of this run; if it diverged,
+        so does this one.
         """
-        if list_checkpoints(self.folder / "checkpoint"):
+        if list_checkpoints(self.path / "checkpoint"):
             return
         config = read_config(prefix)
         check_prefix(config, self.config)
-        theirs = RunStore(prefix, config)
+        other = RunFolder(prefix, config)
         try:
-            if not theirs.finished():
-                raise RunError(f"{prefix} is not finished, and {self.folder} begins after it")
+            if not other.finished():
+                raise RunError(f"{prefix} is not finished, but {self.path} continues it")
         except DivergedError:
-            rows = theirs.rows_until_divergence()
-            with disk_errors(self.folder):
-                write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, rows))
+            rows = other.rows_until_divergence()
+            self._write_rows(rows)
             self.mark_diverged(int(rows[-1]["epoch"]))
-        values = theirs.model()
-        sessions = [{"prefix": prefix.name, **session} for session in theirs.sessions()]
-        with disk_errors(self.folder):
-            write_atomically(self.folder / "metrics.csv", _to_csv(self.columns, theirs.rows()))
-            text = json.dumps({"sessions": sessions}, indent=1)
-            write_atomically(self.folder / "manifest.json", text.encode())
+        values = other.model()
+        self._write_rows(other.rows())
+        self._write_sessions([{"prefix": prefix.name, **s} for s in other.sessions()])
         self.save_checkpoint(config.epochs, values, {})
 
-    def model(self) -> Values:
+    def model(self) -> files.Values:
         """The final model of a finished run."""
-        path = self.folder / "model.params"
-        known = [line[6:] for line in _lines(self.folder / "DONE") if line.startswith("model ")]
-        if not path.exists() or known not in ([], [digest(path)]):
-            raise RunError(f"{path} is damaged: remove {self.folder} to compute the run again")
-        return load_arrays(path)
-
-    def _rows_until(self, epoch: int) -> List[Row]:
-        """The rows up to a checkpoint, which must be those that were written before it."""
-        config = self.config
-        due = [t for t in range(1, epoch + 1) if config.is_evaluated(t)]
-        rows = self.rows()[: len(due)]
-        if not self._are_whole(rows) or [row["epoch"] for row in rows] != [str(t) for t in due]:
-            raise RunError(self._damaged(epoch))
-        return rows
-
-    def _are_whole(self, rows: List[Row]) -> bool:
-        legal = (self.columns, self.old_columns)
-        return all(tuple(row) in legal and None not in row.values() for row in rows)
-
-    def _damaged(self, epoch: int) -> str:
-        return (
-            f"{self.folder / 'metrics.csv'} is damaged: its rows are not those of the evaluations "
-            f"up to epoch {epoch}, where the model is. Put the file back, or remove {self.folder} "
-            "to start the run again"
-        )
+        path = self.path / "model.params"
+        known = [line[6:] for line in _lines(self.path / "DONE") if line.startswith("model ")]
+        if not path.exists() or known not in ([], [files.digest(path)]):
+            raise RunError(f"{path} is damaged: remove {self.path} to compute the run again")
+        return files.load_arrays(path)
 
     def append(self, row: Dict[str, Any]) -> None:
-        """Add a row to metrics.csv and make sure that it is on disk."""
-        line = ",".join(_cell(row[column]) for column in self.columns) + "\n"
-        with disk_errors(self.folder), open(self.folder / "metrics.csv", "a") as file:
+        """Add a row to metrics.csv and flush it to disk."""
+        line = files.to_csv([_cell(row.get(column, "")) for column in self.columns], [])
+        with files.disk_errors(self.path), open(self.path / "metrics.csv", "a") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
 
-    def save_checkpoint(self, epoch: int, values: Values, notes: Dict[str, Any]) -> None:
-        """Keep the model after ``epoch``; a crash in here leaves the older checkpoints."""
-        folder = self.folder / "checkpoint"
-        with disk_errors(self.folder):
+    def save_checkpoint(self, epoch: int, values: files.Values, notes: Dict[str, Any]) -> None:
+        """Save the model after ``epoch``; a crash in here leaves the older checkpoints."""
+        folder = self.path / "checkpoint"
+        with files.disk_errors(self.path):
             save_checkpoint(folder, epoch, values, notes)
             for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
                 old.unlink()
 
     def begin_session(self, session: Dict[str, Any]) -> None:
-        """Note with what a session computes; it must go on with the data of those before it."""
+        """Record what computes from here on; a resumed run must continue on the same data."""
         before = self.sessions()
         if before and session["after_epoch"]:
-            _compare_sessions(self.folder, before[-1], session)
-        text = json.dumps({"sessions": [*before, session]}, indent=1)
-        with disk_errors(self.folder):
-            write_atomically(self.folder / "manifest.json", text.encode())
+            self.check_data(session["data_sha256"])
+            names = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")
+            known = {name: before[-1].get(name) for name in names}
+            differ = [f"{x} {known[x]} -> {session[x]}" for x in names if known[x] != session[x]]
+            if differ:
+                files.warn(
+                    f"{self.path} continues with {', '.join(differ)}: its bytes may differ from an "
+                    "uninterrupted run"
+                )
+        self._write_sessions([*before, session])
 
     def sessions(self) -> List[Dict[str, Any]]:
-        """With what earlier sessions of this run computed."""
-        path = self.folder / "manifest.json"
+        """What earlier sessions of this run computed with."""
+        path = self.path / "manifest.json"
         if not path.exists():
             return []
         try:
-            sessions = json.loads(read_text(path))["sessions"]
-            return [dict(session) for session in sessions]
+            return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{path} is damaged: put it back, or remove it to go on") from error
+            raise RunError(f"{path} is damaged: restore it, or remove it to continue") from error
+
+    def check_data(self, data_sha256: str) -> None:
+        """Raise a RunError if the run was computed on other data."""
+        known = [session.get("data_sha256") for session in self.sessions()][-1:]
+        if known not in ([], [data_sha256]):
+            raise RunError(
+                f"{self.path} was computed on other data (SHA-256 {known[0]} there, "
+                f"{data_sha256} here): use the same --data-dir, or another folder for the run"
+            )
 
     def mark_diverged(self, epoch: int) -> None:
-        """Note that the model stopped being finite, so that a rerun says so at once; raise it."""
+        """Record that the model stopped being finite, so that a rerun says so; raise that."""
         text = (
             f"the model or its loss stopped being finite in epoch {epoch}; the rows up to there "
-            f"are in {self.folder / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+            f"are in {self.path / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
         )
-        with disk_errors(self.folder):
-            write_atomically(self.folder / "DIVERGED", text.encode())
+        with files.disk_errors(self.path):
+            files.write_atomically(self.path / "DIVERGED", text.encode())
         raise DivergedError(text)
 
-    def finish(self, values: Values) -> None:
-        """Write the final model and mark the run as done; its checkpoints are needed no more."""
-        with disk_errors(self.folder):
-            model = self.folder / "model.params"
-            save_arrays(model, values)
-            lines = [json.dumps(self.rows()[-1]), f"model {digest(model)}"]
-            write_atomically(self.folder / "DONE", ("\n".join(lines) + "\n").encode())
-            for old in list_checkpoints(self.folder / "checkpoint"):
+    def finish(self, values: files.Values) -> None:
+        """Write the final model and mark the run as done; its checkpoints are deleted."""
+        with files.disk_errors(self.path):
+            model = self.path / "model.params"
+            files.save_arrays(model, values)
+            text = f"{json.dumps(self.rows()[-1])}\nmodel {files.digest(model)}\n"
+            files.write_atomically(self.path / "DONE", text.encode())
+            for old in list_checkpoints(self.path / "checkpoint"):
                 old.unlink()
 
+    def _rows_until(self, epoch: int) -> List[Row]:
+        """The rows up to a checkpoint; a RunError if one is missing or damaged."""
+        due = [t for t in range(1, epoch + 1) if self.config.is_evaluated(t)]
+        rows = self.rows()[: len(due)]
+        if not self._are_complete(rows) or [r["epoch"] for r in rows] != [str(t) for t in due]:
+            raise RunError(self._damaged(epoch))
+        return rows
 
-def _take(lock: IO[str], folder: Path) -> None:
-    """Lock a file that is open, or close it and say who is in the way."""
+    def _are_complete(self, rows: List[Row]) -> bool:
+        """Whether every row has an epoch and all metrics; other versions may have other columns."""
+        needed = {"epoch", *self.config.sizes.metrics}
+        return all(needed <= set(row) and None not in [*row, *row.values()] for row in rows)
+
+    def _write_rows(self, rows: List[Row]) -> None:
+        """Replace metrics.csv, keeping columns that this version does not know."""
+        unknown = [name for name in (rows[0] if rows else ()) if name not in self.columns]
+        self.columns = (*self.columns, *unknown)
+        cells = [[row.get(column, "") for column in self.columns] for row in rows]
+        with files.disk_errors(self.path):
+            files.write_atomically(
+                self.path / "metrics.csv", files.to_csv(self.columns, cells).encode()
+            )
+
+    def _write_sessions(self, sessions: List[Dict[str, Any]]) -> None:
+        with files.disk_errors(self.path):
+            text = json.dumps({"sessions": sessions}, indent=1)
+            files.write_atomically(self.path / "manifest.json", text.encode())
+
+    def _damaged(self, epoch: int) -> str:
+        return (
+            f"{self.path / 'metrics.csv'} is damaged: its rows are not those of the evaluations up "
+            f"to epoch {epoch}, which the saved model belongs to. Restore the file, or remove "
+            f"{self.path} to start the run again"
+        )
+
+
+class RunIndex:
+    """The run folders below a folder, found by their config.json and not by their names.
+
+    A run computed by an earlier version, under another name, is therefore found and reused.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = Path(home)
+
+    def folder(self, config: RunConfig, new: Optional[Path] = None) -> Path:
+        """Where the run of a configuration is, or will be (by default ``home / config.slug``)."""
+        own = self.home / config.slug
+        return own if (own / "config.json").exists() else self._known.get(config, new or own)
+
+    @functools.cached_property
+    def _known(self) -> Dict[RunConfig, Path]:
+        """All folders by configuration; of two equal ones, the finished one."""
+        found: Dict[RunConfig, Path] = {}
+        repeats = self.home.glob("*-repeats/seed*/config.json")
+        for path in sorted([*self.home.glob("*/config.json"), *repeats]):
+            try:
+                config = read_config(path.parent)
+            except (RunError, OSError):
+                continue  # not a run that could be reused
+            if config not in found or (path.parent / "DONE").exists():
+                found[config] = path.parent
+        return found
+
+
+def _take_lock(lock: IO[str], path: Path) -> None:
+    """Lock an open file; if another process holds it, close it and raise an InUseError."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
-        raise InUseError(f"{folder} is in use by another process") from None
+        raise InUseError(f"{path} is in use by another process") from None
 
 
-def read_config(folder: Path) -> RunConfig:
+def read_config(path: Path) -> RunConfig:
     """The configuration a run folder holds."""
-    path = folder / "config.json"
-    if not path.exists():
-        raise RunError(f"{folder} holds no run")
+    file = path / "config.json"
+    if not file.exists():
+        raise RunError(f"{path} holds no run")
     try:
-        return RunConfig.from_json(read_text(path))
+        return RunConfig.from_json(files.read_text(file))
     except ConfigError as error:
-        raise RunError(f"{path} cannot be read ({error})") from error
+        raise RunError(f"{file} cannot be read ({error}): choose another folder") from error
 
 
 def _lines(path: Path) -> List[str]:
-    return read_text(path).splitlines() or [""]
+    return files.read_text(path).splitlines() or [""]
 
 
-def check_folder(folder: Path, config: RunConfig) -> None:
+def check_folder(path: Path, config: RunConfig) -> None:
     """Raise a RunError if the folder holds another run, or something else altogether."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file: choose another folder with --out")
-    path = folder / "config.json"
-    if not path.exists():
-        ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while it was being made
-        if folder.is_dir() and {p.name for p in folder.iterdir()} - ours:
-            raise RunError(f"{folder} is not empty and not a run: choose another with --out")
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file: choose another folder with --out")
+    if not (path / "config.json").exists():
+        ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while creating it
+        if path.is_dir() and {p.name for p in path.iterdir()} - ours:
+            raise RunError(f"{path} is not empty and not a run: choose another with --out")
         return
-    text = read_text(path)
-    if text == config.to_json():
+    stored = read_config(path)
+    if stored == config:
         return
-    try:
-        theirs, ours = _flat(RunConfig.from_json(text)), _flat(config)
-    except ConfigError as error:
-        raise RunError(f"{path} cannot be read ({error}): choose another folder") from error
-    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    differ = [f"{name}={theirs.get(name)} there, {ours.get(name)} here" for name in names]
+    there, here = stored.to_dict(), config.to_dict()
+    for values in (there, here):
+        values.update(values.pop("sizes"))
+    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
+    differ = [f"{name}={there.get(name)} there, {here.get(name)} here" for name in names]
     raise RunError(
-        f"{folder} holds another run ({'; '.join(differ)}): choose another folder with --out"
+        f"{path} holds another run ({'; '.join(differ)}): choose another folder with --out"
     )
 
 
-def _flat(config: RunConfig) -> Dict[str, Any]:
-    values = config.to_dict()
-    return {**values.pop("task"), **values}
-
-
-def _compare_sessions(folder: Path, before: Dict[str, Any], now: Dict[str, Any]) -> None:
-    """Refuse to go on with other data; say if the bits may differ for another reason."""
-    if before.get("data_sha256") != now["data_sha256"]:
-        raise RunError(
-            f"{folder} was computed on other data (SHA-256 {before.get('data_sha256')} there, "
-            f"{now['data_sha256']} here): give the same --data-dir, or another --out"
-        )
-    names = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")
-    differ = [f"{x} {before.get(x)} -> {now[x]}" for x in names if before.get(x) != now[x]]
-    if differ:
-        warn(
-            f"{folder} goes on with {', '.join(differ)}: its bytes may differ from an unbroken run"
-        )
+def _agree(row: Row, text: str) -> bool:
+    """Whether a row equals one stored as JSON, in the columns that both of them have."""
+    try:
+        return all(row.get(name, value) == value for name, value in json.loads(text).items())
+    except (ValueError, AttributeError):
+        return False
 
 
 def _cell(value: Any) -> str:
-    text = repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
-    if any(mark in text for mark in ',"\n'):
-        raise AssertionError(f"a cell of metrics.csv may not hold {text!r}")
-    return text
-
-
-def _to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
-    lines = [",".join(columns)] + [",".join(row.get(c, "") for c in columns) for row in rows]
-    return ("\n".join(lines) + "\n").encode()
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)

@@ -1,4 +1,4 @@
-"""With what a session computes: versions, CPU, threads, data, revision."""
+"""What a session computes with: versions, CPU, threads, data, revision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from slsgd_mx.system.threads import thread_count
 
 
 def describe(start: int, data_digest: str) -> Dict[str, Any]:
-    """A session that starts after epoch ``start``, in a few words for manifest.json."""
+    """Describe a session that starts after epoch ``start``, for manifest.json."""
     import numpy
 
     from slsgd_mx import __version__

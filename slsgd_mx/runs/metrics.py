@@ -18,7 +18,7 @@ Row = Dict[str, str]
 
 
 def read_metrics(folder: Path) -> List[Row]:
-    """Rows of a run's metrics.csv; a last line cut short by a crash is left out."""
+    """Rows of a run's metrics.csv; a last line truncated by a crash is omitted."""
     path = Path(folder) / "metrics.csv"
     if not path.exists():
         return []
@@ -47,8 +47,18 @@ def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
     return averaged
 
 
+def mean_change(rows: Sequence[Row], metric: str, after: int) -> float:
+    """Mean |change| of a metric between neighbouring evaluations after an epoch; 0 if none.
+
+    >>> mean_change([{"epoch": str(t), "error": str(t * t)} for t in (1, 2, 3, 4)], "error", 1)
+    6.0
+    """
+    changes = np.abs(np.diff(column(rows, metric)[column(rows, "epoch") > after]))
+    return float(changes.mean()) if len(changes) else 0.0
+
+
 def epochs_to(rows: Sequence[Row], loss: float) -> float:
-    """The first evaluated epoch with no more than that training loss; infinite if there is none.
+    """The first evaluated epoch with at most that training loss; infinite if there is none.
 
     >>> epochs_to([{"epoch": "2", "train_loss": "1.5"}, {"epoch": "4", "train_loss": "0.5"}], 0.5)
     4.0

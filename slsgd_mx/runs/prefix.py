@@ -1,4 +1,4 @@
-"""Runs that are equal up to the epoch where alpha decays: what they share is a run of its own."""
+"""Runs that are equal up to the epoch where alpha decays share a prefix, which is a run itself."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def prefix_of(config: RunConfig) -> Optional[RunConfig]:
 
 
 def check_prefix(prefix: RunConfig, config: RunConfig) -> None:
-    """Raise a RunError unless a run of the prefix is the beginning of a run of the other."""
+    """Raise a RunError unless a run of ``config`` starts with a run of ``prefix``."""
     ours, theirs = _all_but_alpha(config), _all_but_alpha(prefix)
     differ = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     if any(prefix.alpha_at(t) != config.alpha_at(t) for t in range(1, prefix.epochs + 1)):
         differ.append("alpha before the prefix ends")
     if differ:
-        raise RunError(f"a run cannot begin after one with other {', '.join(differ)}")
+        raise RunError(f"a run cannot continue one with different {', '.join(differ)}")
     if prefix.epochs >= config.epochs or prefix.epochs % config.eval_every:
         raise RunError(
-            f"a run cannot begin after epoch {prefix.epochs}: it needs a multiple of "
+            f"a run cannot continue from epoch {prefix.epochs}: it needs a multiple of "
             f"eval_every={config.eval_every} below T={config.epochs}"
         )
 

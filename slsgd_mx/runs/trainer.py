@@ -13,9 +13,10 @@ from slsgd_mx.core.algorithm import EpochReport, initialize, pull, run_epoch
 from slsgd_mx.core.server import ModelServer, Server
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
 from slsgd_mx.runs.metrics import Row
+from slsgd_mx.runs.status import is_finished
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import Values
 from slsgd_mx.system.mxnet import mx
@@ -24,7 +25,7 @@ from slsgd_mx.tasks.build import build_task
 
 @dataclass(frozen=True)
 class Progress:
-    """What a listener hears after every epoch, and once before the first."""
+    """Passed to a listener after every epoch, and once before the first."""
 
     epoch: int
     config: RunConfig
@@ -39,7 +40,7 @@ class RunResult:
 
     folder: Path
     rows: List[Row]
-    resumed_from: int = 0  # the epoch this call started after; T if the run was done already
+    resumed_from: int = 0  # the epoch this call started after; T if the run was already done
     diverged: str = ""  # why the run ended early, if it did
 
 
@@ -58,23 +59,23 @@ def train(
 
     Parameters
     ----------
-    config : RunConfig
     out : path of the run folder
-        A folder of the same configuration is resumed (or returned, if it is done).
+        A folder with the same configuration is resumed, or returned if it is done.
     data_dir : path, optional
-        Where the real data is; by default where ``slsgd-mx data fetch`` puts it.
+        Where the real data are; by default where ``slsgd-mx data fetch`` puts them.
     listener : callable, optional
         Called with a ``Progress`` after every epoch.
     checkpoint_seconds : float
-        Least time between two checkpoints.
+        Minimum time between two checkpoints.
     prefix : path, optional
-        The folder of a finished run that is equal to this one up to its last epoch: this one goes
-        on from there (see ``slsgd_mx.runs.prefix``).
+        The folder of a finished run that equals this one up to its last epoch; this run continues
+        from there (see ``slsgd_mx.runs.prefix``).
 
     Raises
     ------
     RunError
-        If the folder belongs to another run, a checkpoint is corrupt or the disk is full.
+        If the folder belongs to another run or was computed on other data, a checkpoint is
+        corrupt, or the disk is full.
     DivergedError
         If the global model or a metric stops being finite; the rows up to there are kept.
 
@@ -91,96 +92,84 @@ def train(
     """
     if config.deadline is not None:
         raise ConfigError(
-            f"deadline={config.deadline:g} needs workers that can be too slow: slsgd-mx launch"
+            f"deadline={config.deadline:g} applies to separate processes only: use slsgd-mx launch"
         )
-    store = RunStore(Path(out), config)
-    if store.finished():
-        return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
-    store.check_free()  # before the data is loaded
-    task = build_task(config, None if data_dir is None else Path(data_dir))
-    with store:
-        if store.finished():  # by another process, while the data was loading
-            return RunResult(store.folder, store.rows(), resumed_from=config.epochs)
+    run_folder = RunFolder(Path(out), config)
+    data_dir = None if data_dir is None else Path(data_dir)
+    if is_finished(run_folder, data_dir):
+        return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
+    run_folder.check_free()  # before loading the data
+    task = build_task(config, data_dir)
+    with run_folder:
+        if run_folder.finished():  # by another process, while the data were loading
+            return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
         if prefix is not None:
-            store.adopt(Path(prefix))
+            run_folder.adopt(Path(prefix))
         server = ModelServer(config.k, config.b, config.rule, config.nonfinite)
-        return run(config, task, server, store, listener, checkpoint_seconds)
+        return run(config, task, server, run_folder, listener, checkpoint_seconds)
 
 
 def run(
     config: RunConfig,
     task: Task,
     server: Server,
-    store: RunStore,
+    run_folder: RunFolder,
     listener: Optional[Listener] = None,
     checkpoint_seconds: float = 30.0,
     engine: Optional[Dict[str, Any]] = None,
 ) -> RunResult:
-    """The epochs of a run from its newest checkpoint to the end, on whatever server there is.
+    """Compute the epochs of a run from its newest checkpoint to the end, on any server.
 
-    ``store`` is entered; ``engine`` is what the manifest says of the server.
+    The caller holds ``run_folder``'s lock; ``engine`` describes the server in the manifest.
     """
-    start, tally = _start(config, task, server, store, engine or {})
+    start, tally = _start(config, task, server, run_folder, engine or {})
     notify = listener or (lambda progress: None)
     notify(Progress(start, config))
-    saver = _Checkpointer(store, checkpoint_seconds)
+    saver = _Checkpointer(run_folder, checkpoint_seconds)
     try:
-        _run_epochs(start, config, task, server, store, tally, saver, notify)
-        store.finish(server.values())
-    except BaseException:  # Ctrl-C and full disks included: keep what was computed
+        for t in range(start + 1, config.epochs + 1):
+            began = time.perf_counter()
+            report = run_epoch(t, config, task, server, server.begin(t))
+            seconds = time.perf_counter() - began
+            tally.add(t, report, seconds)
+            diverged, metrics = not server.is_finite(), None
+            if config.is_evaluated(t) or diverged:
+                pull(task, server)
+                metrics = server.evaluate(task) if config.is_evaluated(t) else task.evaluate()
+                diverged = diverged or any(math.isnan(value) for value in metrics.values())
+                first = {"epoch": t, "alpha": config.alpha_at(t)}
+                run_folder.append({**first, **metrics, **tally.cells()})
+                tally = _Tally()
+            if diverged:
+                run_folder.mark_diverged(t)
+            saver.keep(t, server.values(), tally)
+            notify(Progress(t, config, seconds, report.units, metrics))
+        run_folder.finish(server.values())
+    except BaseException:  # including Ctrl-C and a full disk: save what was computed
         with signals.held():
             saver.write()
         raise
-    return RunResult(store.folder, store.rows(), resumed_from=start)
+    return RunResult(run_folder.path, run_folder.rows(), resumed_from=start)
 
 
 def _start(
-    config: RunConfig, task: Task, server: Server, store: RunStore, engine: Dict[str, Any]
+    config: RunConfig, task: Task, server: Server, run_folder: RunFolder, engine: Dict[str, Any]
 ) -> Tuple[int, _Tally]:
-    """Give the server x_0, or the model of the last checkpoint; return the epoch it is of."""
-    epoch, values, notes = store.resume()
-    store.begin_session({**describe(epoch, task.data_digest), **engine})
+    """Give the server x_0, or the model of the last checkpoint; return that model's epoch."""
+    epoch, values, notes = run_folder.resume()
+    run_folder.begin_session({**describe(epoch, task.data_digest), **engine})
     if values is None:
         initialize(config, task, server)
     else:
         for key in task.values:
-            server.init(key, mx.nd.array(values[key]), averaged=task.averaged[key])
+            server.init(key, mx.nd.array(values[key]), task.moving_average[key])
     server.start(epoch)
     return epoch, _Tally(**notes)
 
 
-def _run_epochs(
-    start: int,
-    config: RunConfig,
-    task: Task,
-    server: Server,
-    store: RunStore,
-    tally: _Tally,
-    saver: _Checkpointer,
-    notify: Listener,
-) -> None:
-    for t in range(start + 1, config.epochs + 1):
-        began = time.perf_counter()
-        report = run_epoch(t, config, task, server, server.begin(t))
-        seconds = time.perf_counter() - began
-        tally.add(t, report, seconds)
-        diverged = not server.is_finite()
-        metrics = None
-        if config.is_evaluated(t) or diverged:
-            pull(task, server)
-            metrics = server.evaluate(task) if config.is_evaluated(t) else task.evaluate()
-            diverged = diverged or any(math.isnan(value) for value in metrics.values())
-            store.append({"epoch": t, "alpha": config.alpha_at(t), **metrics, **tally.cells()})
-            tally = _Tally()
-        if diverged:
-            store.mark_diverged(t)
-        saver.keep(t, server.values(), tally)
-        notify(Progress(t, config, seconds, report.units, metrics))
-
-
 @dataclass
 class _Tally:
-    """What became of the pushes since the last row, and the time they took."""
+    """Counts of accepted and refused pushes since the last row, and the time they took."""
 
     accepted: int = 0
     refused: int = 0
@@ -218,10 +207,10 @@ class _Tally:
 
 
 class _Checkpointer:
-    """Keeps the model of the last whole epoch; writes it when enough time has gone by."""
+    """Keeps the model of the last complete epoch; writes it when enough time has passed."""
 
-    def __init__(self, store: RunStore, seconds: float) -> None:
-        self.store, self.seconds = store, seconds
+    def __init__(self, run_folder: RunFolder, seconds: float) -> None:
+        self.run_folder, self.seconds = run_folder, seconds
         self.written_at = time.monotonic()
         self.kept: Optional[Tuple[int, Values, Dict[str, Any]]] = None
 
@@ -232,5 +221,5 @@ class _Checkpointer:
 
     def write(self) -> None:
         if self.kept is not None:
-            self.store.save_checkpoint(*self.kept)
+            self.run_folder.save_checkpoint(*self.kept)
             self.kept, self.written_at = None, time.monotonic()

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from helpers.run_folders import numbers
+from helpers.run_folders import keep, leftovers, made_up_row, numbers
 
 from slsgd_mx.errors import RunError
-from slsgd_mx.runs.folder import RunStore, list_checkpoints, load_newest
+from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.trainer import train
 
 SMALL, LARGE = ({"w": np.zeros(size, np.float32)} for size in (10, 100_000))
@@ -27,13 +27,9 @@ def full_disk(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def leftovers(folder):
-    return [path.name for path in folder.rglob("*.tmp")]
-
-
 @pytest.fixture
 def store(tmp_path, tiny):
-    with RunStore(tmp_path / "run", tiny()) as opened:
+    with RunFolder(tmp_path / "run", tiny()) as opened:
         opened.resume()
         yield opened
 
@@ -43,28 +39,27 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_older_ones(store):
     for size in (20_000, 399_000):  # in the middle, and just before the end
         with full_disk(size), pytest.raises(RunError, match="cannot write to .*" + KEPT):
             store.save_checkpoint(2, LARGE, {})
-        assert leftovers(store.folder) == []
-    assert load_newest(store.folder / "checkpoint")[0] == 1
+        assert leftovers(store.path) == []
+    assert load_newest(store.path / "checkpoint")[0] == 1
     store.save_checkpoint(2, LARGE, {})
-    assert load_newest(store.folder / "checkpoint")[0] == 2
+    assert load_newest(store.path / "checkpoint")[0] == 2
 
 
 def test_a_row_that_does_not_fit(store):
-    row = {**dict.fromkeys(store.columns, 0.5), "refused_devices": ""}
-    store.append({**row, "epoch": 1})
-    size = (store.folder / "metrics.csv").stat().st_size
+    store.append(made_up_row(store, 1))
+    size = (store.path / "metrics.csv").stat().st_size
     with full_disk(size + 9), pytest.raises(RunError, match="cannot write to .*" + KEPT):
-        store.append({**row, "epoch": 2})
+        store.append(made_up_row(store, 2))
     assert [r["epoch"] for r in store.rows()] == ["1"]
 
 
 def test_a_final_model_that_does_not_fit(store):
-    store.append({**dict.fromkeys(store.columns, 0.5), "refused_devices": "", "epoch": 1})
+    store.append(made_up_row(store, 1))
     store.save_checkpoint(1, LARGE, {})
     with full_disk(20_000), pytest.raises(RunError, match=KEPT):
         store.finish(LARGE)
-    assert not store.finished() and leftovers(store.folder) == []
-    assert len(list_checkpoints(store.folder / "checkpoint")) == 1
+    assert not store.finished() and leftovers(store.path) == []
+    assert len(list_checkpoints(store.path / "checkpoint")) == 1
 
 
 def test_a_run_goes_on_after_the_disk_was_full(tmp_path, tiny):
@@ -89,9 +84,7 @@ def test_a_run_goes_on_after_the_disk_was_full(tmp_path, tiny):
 def test_a_full_disk_at_the_very_end_loses_nothing(tmp_path, tiny):
     """The last epochs are kept even where the final model cannot be written."""
     config = tiny(epochs=3)
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "checkpoint").mkdir()
-    (tmp_path / "run" / "config.json").write_text(config.to_json())
+    keep(tmp_path / "run", config)
     (tmp_path / "run" / "model.params").mkdir()  # nothing can be renamed to this
     with pytest.raises(RunError, match="cannot write to"):
         train(config, tmp_path / "run")

@@ -1,26 +1,25 @@
 """Real processes that are really killed, interrupted and terminated."""
 
-import os
 import random
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from helpers.run_folders import numbers
+from helpers.parameter_server import COMMAND
+from helpers.run_folders import leftovers, numbers
 
-import slsgd_mx
 from slsgd_mx.runs.folder import list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.trainer import train
+from slsgd_mx.system.processes import environment
 
 TRAIN = """
 import os, signal, sys
 from slsgd_mx.config import RunConfig
-from slsgd_mx.trainer import train
+from slsgd_mx.runs.trainer import train
 
 config, folder, last_words = sys.argv[1:]
 rename = os.replace
@@ -33,20 +32,16 @@ def rename_or_die(source, target):
 os.replace = rename_or_die
 train(RunConfig.from_json(config), folder, checkpoint_seconds=0)
 """
-COMMAND = "import sys; from slsgd_mx.cli import main; main(prog_name='slsgd-mx')"
 
 
 @pytest.fixture
 def start():
     """``start(code, *arguments)``: a Python process that does not outlive the test."""
-    home = str(Path(slsgd_mx.__file__).parent.parent)
-    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     started = []
 
     def start(code, *arguments, **options):
         call = [sys.executable, "-c", code, *map(str, arguments)]
-        started.append(subprocess.Popen(call, env=environment, **options))
+        started.append(subprocess.Popen(call, env=environment(threads=1), **options))
         return started[-1]
 
     yield start
@@ -93,8 +88,7 @@ def test_killed_at_several_moments_and_resumed_equals_unbroken(run_and_kill, tin
     assert (folder / "model.params").exists()
     train(config, folder)
     assert numbers(folder) == numbers(whole.folder)
-    assert [path.name for path in folder.rglob("*.tmp")] == []
-    assert list_checkpoints(folder / "checkpoint") == []
+    assert leftovers(folder) == list_checkpoints(folder / "checkpoint") == []
 
 
 @pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
@@ -111,7 +105,7 @@ def test_a_killed_language_model_resumed_equals_unbroken(run_and_kill, tiny, tmp
     "number, exit_code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
 )
 def test_interrupted_from_outside(start, tmp_path, number, exit_code):
-    """Saved, an exit code of its own, and the line that resumes, good to be pasted."""
+    """It saves, has its own exit code, and prints a command that resumes and can be pasted."""
     folder = tmp_path / "a run"
     sizes = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
     arguments = ["cifar", *sizes.split(), "--eval-every", 1, "--epochs", 5000, "--out", folder]

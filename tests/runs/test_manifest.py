@@ -40,10 +40,10 @@ def test_the_cpu_is_the_first_that_is_named(monkeypatch):
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A git checkout with one commit, whose package this module claims to be in."""
+    """A git checkout with one commit, that appears to contain this module."""
     home = tmp_path / "project"
-    (home / "package").mkdir(parents=True)
-    file = home / "package" / "manifest.py"
+    (home / "package" / "runs").mkdir(parents=True)
+    file = home / "package" / "runs" / "manifest.py"
     file.write_text("one")
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     for call in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "first"]):
@@ -55,13 +55,13 @@ def checkout(tmp_path, monkeypatch):
 def test_the_revision_is_that_of_the_checkout_and_says_if_files_changed(checkout):
     clean = git_revision()
     assert re.fullmatch("[0-9a-f]{12,}", clean)
-    (checkout / "package" / "manifest.py").write_text("two")
+    (checkout / "package" / "runs" / "manifest.py").write_text("two")
     assert git_revision() == clean + "-dirty"
 
 
 def test_no_revision_without_a_checkout_of_its_own(checkout, monkeypatch):
-    """An installed package inside somebody else's checkout is not of their revision."""
-    inner = checkout / "site" / "package"
+    """A package installed inside another project's checkout does not have that revision."""
+    inner = checkout / "site" / "package" / "runs"
     inner.mkdir(parents=True)
     monkeypatch.setattr(manifest, "__file__", str(inner / "manifest.py"))
     assert git_revision() == "unknown"

@@ -1,4 +1,4 @@
-"""Runs that share their beginning: which do, who may begin from it, how a run takes it over."""
+"""Runs that share a prefix: which runs do, which may start from it, how a run adopts it."""
 
 import dataclasses
 import json
@@ -6,12 +6,12 @@ import os
 import shutil
 
 import pytest
-from helpers.run_folders import numbers
+from helpers.run_folders import bits, cut, cut_lines, flip, interrupt, numbers
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, RunError
 from slsgd_mx.runs.checkpoints import list_checkpoints, newest_epoch
-from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.prefix import check_prefix, prefix_of
 from slsgd_mx.runs.trainer import train
@@ -62,6 +62,7 @@ OTHER = dict(
     n=9, k=5, b=1, q=2, gamma=0.2, passes=2, local_steps=(1, 2), batch_size=5, rule="mean",
     attack="nan", attacker_start="pulled", attack_scale=3.0, drop_rate=0.1, nonfinite="keep",
     selection="permutation", warm_up=False, seed=1, eval_every=1, deadline=3.0,
+    boost=2.0, partition_seed=1,
 )  # fmt: skip
 
 
@@ -69,14 +70,14 @@ def refusal(prefix, config):
     with pytest.raises(RunError) as error:
         check_prefix(prefix, config)
     said = str(error.value)
-    assert said.startswith("a run cannot begin after one with other ")
-    return said.split(" other ", 1)[1]
+    assert said.startswith("a run cannot continue one with different ")
+    return said.split(" different ", 1)[1]
 
 
 def test_every_other_difference_is_refused_by_its_name(tiny):
     """A new option has to be listed here: it must not change a run from its middle on."""
     names = {field.name for field in dataclasses.fields(RunConfig)}
-    assert names - set(OTHER) == {"task", "epochs", "alpha", "alpha_schedule", "alpha_decay_epoch"}
+    assert names - set(OTHER) == {"sizes", "epochs", "alpha", "alpha_schedule", "alpha_decay_epoch"}
     config = tiny(**DECAYING, q=1)
     for name, value in OTHER.items():
         other = tiny(**{**DECAYING, "q": 1, "epochs": 4, "alpha": 1, name: value})
@@ -84,34 +85,27 @@ def test_every_other_difference_is_refused_by_its_name(tiny):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [dict(width=3), dict(train_images=96), dict(test_images=21), dict(partition="unbalanced")],
-    ids=str,
-)
-def test_another_size_of_the_task_is_refused(tiny, change):
-    other = tiny(**{**DECAYING, "epochs": 4, "alpha": 1, **change})
-    assert refusal(other, tiny(**DECAYING)) == "task"
-
-
-@pytest.mark.parametrize(
-    "changes",
+    "change, said",
     [
-        dict(epochs=4, alpha_schedule="constant"),
-        dict(epochs=4, alpha_decay_epoch=2),
-        dict(epochs=4, alpha_decay_epoch=3),
-        dict(epochs=4, alpha_schedule="inverse-square", alpha=1),
+        (dict(alpha=1, width=3), "sizes"),
+        (dict(alpha=1, train_images=96), "sizes"),
+        (dict(alpha=1, test_images=21), "sizes"),
+        (dict(alpha=1, partition="unbalanced"), "sizes"),
+        (dict(alpha_schedule="constant"), "alpha before the prefix ends"),
+        (dict(alpha_decay_epoch=2), "alpha before the prefix ends"),
+        (dict(alpha_decay_epoch=3), "alpha before the prefix ends"),
+        (dict(alpha_schedule="inverse-square", alpha=1), "alpha before the prefix ends"),
     ],
-    ids=str,
 )
-def test_another_alpha_in_the_epochs_shared_is_refused(tiny, changes):
-    other = tiny(**{**DECAYING, **changes})
-    assert refusal(other, tiny(**DECAYING)) == "alpha before the prefix ends"
+def test_other_sizes_and_another_alpha_in_the_shared_epochs_are_refused(tiny, change, said):
+    other = tiny(**{**DECAYING, "epochs": 4, **change})
+    assert refusal(other, tiny(**DECAYING)) == said
 
 
 @pytest.mark.parametrize("epochs", [3, 6, 8])
 def test_a_prefix_that_is_too_long_or_ends_between_evaluations(tiny, epochs):
     late = {**DECAYING, "alpha_decay_epoch": 8}
-    said = f"cannot begin after epoch {epochs}: it needs a multiple of eval_every=2 below T=6"
+    said = f"cannot continue from epoch {epochs}: it needs a multiple of eval_every=2 below T=6"
     with pytest.raises(RunError, match=said):
         check_prefix(tiny(**{**late, "epochs": epochs}), tiny(**late))
 
@@ -128,14 +122,6 @@ def test_what_comes_after_the_prefix_does_not_matter(tiny, changes):
 
 def content(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def stop_at(epoch):
-    def listener(progress):
-        if progress.epoch == epoch:
-            raise KeyboardInterrupt
-
-    return listener
 
 
 @pytest.fixture(scope="module")
@@ -173,39 +159,37 @@ def test_runs_begun_from_one_prefix_equal_unbroken_ones(config, prefix, unbroken
     assert numbers(one.folder)[0][:2] == numbers(half.folder)[0][:2] == numbers(prefix)[0]
     assert numbers(one.folder)[1] != numbers(half.folder)[1]
     assert content(prefix) == before
-
-
-@on_text
-def test_the_manifest_tells_where_a_run_began(config, prefix, tmp_path):
-    folder = train(config, tmp_path / "run", prefix=prefix).folder
-    first, own = json.loads((folder / "manifest.json").read_text())["sessions"]
+    first, own = json.loads((half.folder / "manifest.json").read_text())["sessions"]
     assert (first["prefix"], first["after_epoch"]) == (prefix.name, 0)
     assert "prefix" not in own and own["after_epoch"] == 2
 
 
 @on_text
 @pytest.mark.parametrize(
-    "last_words, again",
+    "last_words, failure, again",
     [
-        ("metrics.csv", "prefix"),
-        ("manifest.json", "prefix"),
-        ("epoch-000002", "prefix"),
-        ("epoch-000002", "alone"),
+        ("metrics.csv", KeyboardInterrupt(), "prefix"),
+        ("manifest.json", KeyboardInterrupt(), "prefix"),
+        ("epoch-000002", KeyboardInterrupt(), "prefix"),
+        ("epoch-000002", KeyboardInterrupt(), "alone"),
+        ("epoch-000002", OSError(28, "No space left on device"), "prefix"),
     ],
 )
-def test_killed_between_the_writes(
-    config, prefix, unbroken, tmp_path, monkeypatch, last_words, again
+def test_killed_or_out_of_space_between_the_writes(
+    config, prefix, unbroken, tmp_path, monkeypatch, last_words, failure, again
 ):
     rename = os.replace
 
     def rename_or_die(source, target):
         if last_words in str(target):
-            raise KeyboardInterrupt
+            raise failure
         rename(source, target)
 
     monkeypatch.setattr(os, "replace", rename_or_die)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises((KeyboardInterrupt, RunError)) as error:
         train(config, tmp_path / "run", prefix=prefix)
+    if isinstance(failure, OSError):
+        assert error.match("No space left on device.*free some space")
     monkeypatch.undo()
     assert newest_epoch(tmp_path / "run" / "checkpoint") == 0
     assert len(read_metrics(tmp_path / "run")) == (0 if last_words == "metrics.csv" else 1)
@@ -215,32 +199,15 @@ def test_killed_between_the_writes(
 
 
 @on_text
-def test_a_full_disk_while_taking_over(config, prefix, unbroken, tmp_path, monkeypatch):
-    def fail(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("slsgd_mx.store.save_checkpoint", fail)
-    with pytest.raises(RunError, match="No space left on device.*free some space"):
-        train(config, tmp_path / "run", prefix=prefix)
-    monkeypatch.undo()
-    assert numbers(train(config, tmp_path / "run", prefix=prefix).folder) == numbers(unbroken)
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-7])
-
-
-def flip(path):
-    harmed = bytearray(path.read_bytes())
-    harmed[len(harmed) // 2] ^= 1
-    path.write_bytes(harmed)
-
-
-@on_text
-@pytest.mark.parametrize("harm", [cut, flip, os.unlink])
-def test_a_harmed_model_is_refused(config, prefix, copied, unbroken, tmp_path, harm):
-    harm(copied / "model.params")
-    with pytest.raises(RunError, match=r"model\.params is damaged: remove .*copied to compute"):
+@pytest.mark.parametrize(
+    "name, harm",
+    [*(("model.params", harm) for harm in (cut, flip, os.unlink))]
+    + [("metrics.csv", lambda path: cut_lines(path, -1))],
+)
+def test_a_damaged_prefix_is_refused(config, prefix, copied, unbroken, tmp_path, name, harm):
+    harm(copied / name)
+    said = rf"copied/{name} is damaged: .*remove .*copied to (compute|start) the run again"
+    with pytest.raises(RunError, match=said):
         train(config, tmp_path / "run", prefix=copied)
     assert list_checkpoints(tmp_path / "run" / "checkpoint") == []
     assert read_metrics(tmp_path / "run") == []
@@ -250,35 +217,25 @@ def test_a_harmed_model_is_refused(config, prefix, copied, unbroken, tmp_path, h
 
 @on_text
 def test_the_model_of_a_finished_run(prefix, copied, config):
-    store = RunStore(copied, prefix_of(config))
-    stored = {key: value.tobytes() for key, value in load_arrays(prefix / "model.params").items()}
-    assert {key: value.tobytes() for key, value in store.model().items()} == stored
-    done = copied / "DONE"
-    done.write_text(done.read_text().splitlines(keepends=True)[0])  # of a version without digest
-    assert {key: value.tobytes() for key, value in store.model().items()} == stored
+    store = RunFolder(copied, prefix_of(config))
+    stored = bits(load_arrays(prefix / "model.params"))
+    assert bits(store.model()) == stored
+    cut_lines(copied / "DONE", 1)  # of a version without digest
+    assert bits(store.model()) == stored
     cut(copied / "model.params")
     with pytest.raises(RunError, match=r"model\.params is corrupt"):
         store.model()
 
 
 @on_text
-def test_rows_of_the_prefix_that_were_cut_are_refused(config, copied, tmp_path):
-    metrics = copied / "metrics.csv"
-    metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(RunError, match=r"copied/metrics\.csv is damaged"):
-        train(config, tmp_path / "run", prefix=copied)
-
-
-@on_text
 def test_a_prefix_that_is_not_finished_or_not_there(config, prefix, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        train(prefix_of(config), tmp_path / "begun", listener=stop_at(1))
-    with pytest.raises(RunError, match="begun is not finished, and .*run begins after it"):
+    interrupt(prefix_of(config), tmp_path / "begun", 1)
+    with pytest.raises(RunError, match="begun is not finished, but .*run continues it"):
         train(config, tmp_path / "run", prefix=tmp_path / "begun")
     with pytest.raises(RunError, match="nowhere holds no run"):
         train(config, tmp_path / "run", prefix=tmp_path / "nowhere")
     other = dataclasses.replace(config, seed=1)
-    with pytest.raises(RunError, match="cannot begin after one with other seed"):
+    with pytest.raises(RunError, match="cannot continue one with different seed"):
         train(other, tmp_path / "other", prefix=prefix)
     for name in ("run", "other"):
         assert newest_epoch(tmp_path / name / "checkpoint") == 0
@@ -286,8 +243,7 @@ def test_a_prefix_that_is_not_finished_or_not_there(config, prefix, tmp_path):
 
 @on_text
 def test_a_run_that_has_begun_goes_on_by_itself(config, unbroken, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        train(config, tmp_path / "run", listener=stop_at(1))
+    interrupt(config, tmp_path / "run", 1)
     result = train(config, tmp_path / "run", prefix=tmp_path / "nowhere")
     assert result.resumed_from == 1 and numbers(result.folder) == numbers(unbroken)
 
@@ -296,8 +252,7 @@ def test_a_run_that_has_begun_goes_on_by_itself(config, unbroken, tmp_path):
 def test_other_data_than_the_prefix_had(config, prefix, copied, tmp_path):
     manifest = copied / "manifest.json"
     (session,) = json.loads(manifest.read_text())["sessions"]
-    other = json.dumps({"sessions": [{**session, "data_sha256": "other"}]})
-    manifest.write_text(other)
+    manifest.write_text(json.dumps({"sessions": [{**session, "data_sha256": "other"}]}))
     with pytest.raises(RunError, match="computed on other data .*other there"):
         train(config, tmp_path / "run", prefix=copied)
     assert len(read_metrics(tmp_path / "run")) == 1  # nothing was computed on top
@@ -319,6 +274,6 @@ def test_a_prefix_that_diverged(tiny, tmp_path):
     assert numbers(folders[1]) == numbers(folders[2])
     assert [row["epoch"] for row in read_metrics(folders[1])] == ["1"]
     (folders[0] / "metrics.csv").unlink()
-    with pytest.raises(RunError, match=r"beginning/metrics\.csv is damaged: put it back"):
+    with pytest.raises(RunError, match=r"beginning/metrics\.csv is damaged: restore it"):
         train(config, tmp_path / "late", prefix=folders[0])
     assert not (tmp_path / "late" / "DIVERGED").exists()

@@ -3,46 +3,18 @@
 import os
 import shutil
 
-import numpy as np
 import pytest
+from helpers.run_folders import VALUES, cut, cut_lines, keep
 
-from slsgd_mx.errors import DivergedError, RunError
 from slsgd_mx.runs import checkpoints
 from slsgd_mx.runs.checkpoints import list_checkpoints, newest_epoch
-from slsgd_mx.runs.folder import RunStore
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.status import Outcome, read_outcome
-
-VALUES = {"w": np.arange(6, dtype=np.float32).reshape(2, 3)}
 
 
 @pytest.fixture
 def config(tiny):
     return tiny(epochs=6, eval_every=2)
-
-
-def keep(folder, config, *epochs):
-    """A run folder with checkpoints of these epochs, its numbers made up; done after the last."""
-    with RunStore(folder, config) as store:
-        store.resume()
-        for t in range(2, max(epochs, default=0) + 1, 2):
-            row = {**dict.fromkeys(store.columns, 0.5), "epoch": t, "refused_devices": ""}
-            store.append(row)
-        for epoch in epochs:
-            store.save_checkpoint(epoch, VALUES, {})
-        if config.epochs in epochs:
-            store.finish(VALUES)
-    return folder
-
-
-def diverge(folder, config):
-    with pytest.raises(DivergedError), RunStore(keep(folder, config, 4), config) as store:
-        store.mark_diverged(4)
-    return folder
-
-
-def harm(path):
-    path.write_bytes(path.read_bytes()[:-1])
 
 
 @pytest.fixture
@@ -74,7 +46,7 @@ def test_done(look, config, tmp_path):
 
 
 def test_diverged(look, config, tmp_path):
-    folder = diverge(tmp_path / "run", config)
+    folder = keep(tmp_path / "run", config, 4, diverged=True)
     outcome = look(folder)
     assert (outcome.state, outcome.epoch) == ("diverged", 4)
     assert "stopped being finite in epoch 4" in outcome.why
@@ -83,7 +55,7 @@ def test_diverged(look, config, tmp_path):
 
 @pytest.mark.parametrize("rows", [None, b"", b"\xff\xfe\x00", b"epoch,alpha\n2,1.0\n"])
 def test_a_diverged_run_that_lost_its_rows_is_damaged(look, config, tmp_path, rows):
-    folder = diverge(tmp_path / "run", config)
+    folder = keep(tmp_path / "run", config, 4, diverged=True)
     (folder / "metrics.csv").unlink()
     if rows is not None:
         (folder / "metrics.csv").write_bytes(rows)
@@ -109,26 +81,18 @@ def test_begun(look, config, tmp_path):
     assert look(folder) == Outcome("begun", 3)
 
 
-def test_a_corrupt_checkpoint_is_passed_over_and_left_alone(look, config, tmp_path, capsys):
+def test_corrupt_checkpoints_are_ignored_and_left_alone(look, config, tmp_path, capsys):
     folder = keep(tmp_path / "run", config, 2, 3)
-    newest = list_checkpoints(folder / "checkpoint")[0]
+    newest, older = list_checkpoints(folder / "checkpoint")
     assert newest_epoch(folder / "checkpoint") == 3
-    harm(newest)
+    cut(newest)
     assert newest_epoch(folder / "checkpoint") == 2
     assert look(folder) == Outcome("begun", 2)
     assert capsys.readouterr().err == "" and newest.exists()
-    assert newest_epoch(tmp_path / "nothing") == 0
-
-
-def test_a_run_without_a_sound_checkpoint_is_damaged(look, config, tmp_path):
-    """It would not start afresh either."""
-    folder = keep(tmp_path / "run", config, 2, 3)
-    for path in list_checkpoints(folder / "checkpoint"):
-        harm(path)
+    cut(older)
     outcome = look(folder)
     assert outcome.state == "damaged" and "no checkpoint in" in outcome.why
-    with pytest.raises(RunError, match="no checkpoint in .* is sound"):
-        newest_epoch(folder / "checkpoint")
+    assert newest_epoch(tmp_path / "nothing") == 0
 
 
 def test_a_run_that_goes_on_while_one_looks(config, tmp_path, monkeypatch):
@@ -150,47 +114,27 @@ def test_a_run_that_goes_on_while_one_looks(config, tmp_path, monkeypatch):
     assert not newest.exists()
 
 
-def cut_a_row(folder):
-    lines = (folder / "metrics.csv").read_text().splitlines(keepends=True)
-    (folder / "metrics.csv").write_text("".join(lines[:-1]))
-
-
-def cut_within_a_row(folder):
-    harm(folder / "metrics.csv")
-
-
-def change_a_cell(folder):
-    path = folder / "metrics.csv"
+def change_a_cell(path):
     path.write_text(path.read_text()[:-4] + "0.7\n")
 
 
-def make_binary(folder):
-    (folder / "metrics.csv").write_bytes(b"\xff\xfe\x00")
-
-
-def empty_done(folder):
-    (folder / "DONE").write_text("")
-
-
-def spoil_config(folder):
-    (folder / "config.json").write_text("{")
-
-
 @pytest.mark.parametrize(
-    "act, word",
+    "name, act, word",
     [
-        (cut_a_row, "metrics.csv is damaged"),
-        (cut_within_a_row, "metrics.csv is damaged"),
-        (change_a_cell, "metrics.csv is damaged"),
-        (make_binary, "metrics.csv is damaged"),
-        (empty_done, "metrics.csv is damaged"),
-        (spoil_config, "config.json cannot be read"),
+        ("metrics.csv", lambda path: cut_lines(path, 0), "metrics.csv is damaged"),
+        ("metrics.csv", lambda path: cut_lines(path, 1), "metrics.csv is damaged"),
+        ("metrics.csv", lambda path: cut_lines(path, -1), "metrics.csv is damaged"),
+        ("metrics.csv", cut, "metrics.csv is damaged"),
+        ("metrics.csv", change_a_cell, "metrics.csv is damaged"),
+        ("metrics.csv", lambda path: path.write_bytes(b"\xff\xfe\x00"), "metrics.csv is damaged"),
+        ("DONE", lambda path: path.write_text(""), "metrics.csv is damaged"),
+        ("config.json", lambda path: path.write_text("{"), "config.json cannot be read"),
     ],
 )
-def test_damaged(look, config, tmp_path, act, word):
+def test_damaged(look, config, tmp_path, name, act, word):
     folder = keep(tmp_path / "run", config, 6)
     assert look(folder).state == "done"
-    act(folder)
+    act(folder / name)
     outcome = look(folder)
     assert (outcome.state, outcome.epoch, outcome.rows) == ("damaged", 0, ())
     assert word in outcome.why and str(folder) in outcome.why
