@@ -1,11 +1,12 @@
 """Whether the paper's claims hold on the runs of a folder; no MXNet.
 
 A rule is not adjusted to a result.  A check compares an estimate with a limit:
-"at least L" holds if mean - margin >= L, does not hold if mean + margin < L, and is not enough
-data in between ("at most" likewise).  The mean is over values paired within a seed; the margin is
+"at least L" holds if mean - margin >= L, does not hold if mean + margin < L, and is "not enough
+data" in between ("at most" likewise).  The mean is over values paired within a seed; the margin is
 ``t_{0.975, r-1} sd / sqrt(r)`` over r >= 2 repeats, and fixed for a single one.  Where runs are
-missing, a check goes by the seeds that are whole.  A claim does not hold if one of its checks does
-not; it is not enough data if one of them is, or if runs are missing; otherwise it holds.
+missing, a check uses the seeds whose runs are all finished.  A claim does not hold if one of its
+checks does not; there is not enough data if that is the verdict of a check, or if runs are missing;
+otherwise the claim holds.
 
 final
     The mean of a metric over the last quarter of the evaluations, epoch > 3/4 T.
@@ -15,38 +16,27 @@ nothing learned
 ideal
     FedAvg (alpha=1, b=0, q=0), with the same partition, gamma and seed.
 progress
-    (final - nothing) / (ideal final - nothing); 0 for a run that diverged or ends with less than
-    nothing.  Not enough data where the ideal learned less than 0.05 of accuracy or nats.
+    (final - nothing) / (ideal final - nothing), where "nothing" is "nothing learned"; 0 for a run
+    that diverged or ends below it.  Not enough data where the ideal learned less than 0.05 of
+    accuracy or nats.
 slow-down
-    The mean training loss over all evaluations, less that of another run.  A run that diverged has
-    the loss of guessing, ln(10), throughout; two that diverged say nothing about each other.
+    The mean training loss over all evaluations, minus that of another run.  A run that diverged has
+    the loss of guessing, ln(10), throughout; two runs that diverged are not compared.
 epochs to a loss
     The first evaluated epoch with a training loss as low; T + eval_every, a lower bound, for a run
-    that never had it or diverged.  Two such runs say nothing about each other.
+    that never reached it or diverged.  Two such runs are not compared.
 floor
     Of the theory's cases: the mean of F(x_t) - F(x_*) over the last half of the epochs.  C10 to C12
-    are judged on the tables that ``slsgd-mx theory`` leaves in RUNS/theory, over the seeds that the
+    are judged on the tables that ``slsgd-mx theory`` writes to RUNS/theory, over the seeds that the
     tables compared have in common.
 """
 
-from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, decide, judge_all
-from slsgd_mx.claims.estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, judge_all
+from slsgd_mx.claims.checks import FAILS, HOLDS, OPEN, Check, Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
 from slsgd_mx.claims.report import to_json, to_markdown, to_text
 
 __all__ = [
-    "CLAIMS",
-    "FAILS",
-    "HOLDS",
-    "OPEN",
-    "THEORY",
-    "Check",
-    "Claim",
-    "Evidence",
-    "Verdict",
-    "decide",
-    "judge_all",
-    "to_json",
-    "to_markdown",
-    "to_text",
-]
+    "CLAIMS", "FAILS", "HOLDS", "OPEN", "THEORY", "Check", "Claim", "Evidence", "Verdict",
+    "decide", "judge_all", "to_json", "to_markdown", "to_text",
+]  # fmt: skip

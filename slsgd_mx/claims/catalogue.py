@@ -6,22 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List
 
-from slsgd_mx.claims.estimates import FAILS, HOLDS, OPEN, Check, Verdict
+from slsgd_mx.claims import rules, theory
+from slsgd_mx.claims.checks import Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
-from slsgd_mx.claims.rules import (
-    Judge,
-    judge_b_and_alpha,
-    judge_equal_beginnings,
-    judge_failure,
-    judge_limit_of_trimming,
-    judge_no_attack,
-    judge_passes,
-    judge_text,
-    judge_tolerance,
-    judge_unbalanced,
-)
-from slsgd_mx.claims.theory import judge_negation, judge_rate, judge_trimming
-from slsgd_mx.figures.declarations import Size
+from slsgd_mx.figures.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -32,7 +20,7 @@ class Claim:
     text: str
     where: str
     rule: str
-    judge: Judge
+    judge: rules.Judge
 
 
 CLAIMS: Dict[str, Claim] = {
@@ -44,7 +32,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 1",
             "progress of every curve, against FedAvg at its gamma, at least 0.9 "
             "(one repeat: +- 0.05)",
-            judge_no_attack,
+            rules.judge_no_attack,
         ),
         Claim(
             "C2",
@@ -54,14 +42,14 @@ CLAIMS: Dict[str, Claim] = {
             "mean over gamma, b and seeds of log(roughness at alpha=0.8 / at alpha=1) at most 0 "
             "(4 values or more), roughness being the mean |change of test accuracy| between "
             "neighbouring evaluations after the decay",
-            judge_unbalanced,
+            rules.judge_unbalanced,
         ),
         Claim(
             "C3",
             "under label flipping b=0 fails catastrophically",
             "Fig. 3, 4",
             "progress of alpha=1, b=0 at most 0.5 (one repeat: +- 0.05)",
-            judge_failure,
+            rules.judge_failure,
         ),
         Claim(
             "C4",
@@ -69,7 +57,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 3, 4",
             "of every curve with b >= q: progress at least 0.5 (one repeat: +- 0.05), slow-down "
             "against the ideal at least 0 (one repeat: +- 0.02)",
-            judge_tolerance,
+            rules.judge_tolerance,
         ),
         Claim(
             "C5",
@@ -77,7 +65,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 3, 4",
             "final training loss at q=4, b=4 at most ln(10), that of guessing (one repeat: "
             "+- 0.02), and no run diverged",
-            judge_limit_of_trimming,
+            rules.judge_limit_of_trimming,
         ),
         Claim(
             "C6",
@@ -86,7 +74,7 @@ CLAIMS: Dict[str, Claim] = {
             "epochs to the loss, mean over alpha of b=2 less b=4, and mean over b of the largest "
             "alpha less the smallest: each at least a tenth of eval_every (one repeat: "
             "+- eval_every)",
-            judge_b_and_alpha,
+            rules.judge_b_and_alpha,
         ),
         Claim(
             "C7",
@@ -94,7 +82,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 6",
             "epochs to the loss, mean over alpha of pass=1 less pass=2, and of pass=1 less pass=3: "
             "each at least a tenth of eval_every (one repeat: +- eval_every)",
-            judge_passes,
+            rules.judge_passes,
         ),
         Claim(
             "C8",
@@ -102,7 +90,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 1-4, 11, 12",
             "metrics up to the decay, of runs equal but for alpha, equal as text in all pairs, at "
             "least one of them computed apart and not from a shared prefix",
-            judge_equal_beginnings,
+            rules.judge_equal_prefixes,
         ),
         Claim(
             "C9",
@@ -110,7 +98,7 @@ CLAIMS: Dict[str, Claim] = {
             "Fig. 11-13",
             "progress at least 0.9 without attack, at most 0.5 under attack with b=0, at least 0.5 "
             "with b >= q (one repeat: +- 0.05)",
-            judge_text,
+            rules.judge_text,
         ),
         Claim(
             "C10",
@@ -126,7 +114,7 @@ CLAIMS: Dict[str, Claim] = {
             "alpha=0.2 by alpha=1, seed by seed: log10 of the floor (the mean error of the last "
             "half of the epochs) at most 0, log10 of the epochs to a tenth of the first error at "
             "least 0, with noise only and with heterogeneous devices",
-            judge_rate,
+            theory.judge_rate,
         ),
         Claim(
             "C11",
@@ -141,7 +129,7 @@ CLAIMS: Dict[str, Claim] = {
             "found, log10 of the floor, seed by seed, of q=4 by q=0 (b=4) and of b=4 by b=1 (q=1) "
             "at least 0, of k=20 by k=5 (b=q=2) at most 0, for a symmetric and for a skewed "
             "population of devices",
-            judge_trimming,
+            theory.judge_trimming,
         ),
         Claim(
             "C12",
@@ -149,7 +137,7 @@ CLAIMS: Dict[str, Claim] = {
             "Proposition 1",
             "scaled negation, c from 1e1 to 1e6, k=10, q=2: the slope of log10 of the last error "
             "over log10 of c, seed by seed, at least 1 with b=0 and alpha=1, at most 0.05 with b=q",
-            judge_negation,
+            theory.judge_negation,
         ),
     )
 }
@@ -157,17 +145,7 @@ CLAIMS: Dict[str, Claim] = {
 THEORY = ("C10", "C11", "C12")  # judged on the tables of ``slsgd-mx theory``
 
 
-def decide(claim: str, checks: List[Check]) -> Verdict:
-    """The verdict of a claim, from those of its checks."""
-    missing = list(dict.fromkeys(name for check in checks for name in check.missing))
-    found = {check.verdict for check in checks}
-    undecided = missing or OPEN in found or not checks
-    return Verdict(
-        claim, FAILS if FAILS in found else OPEN if undecided else HOLDS, checks, missing
-    )
-
-
-def judge_all(home: Path, size: Size) -> List[Verdict]:
+def judge_all(home: Path, variant: Variant) -> List[Verdict]:
     """The verdict of every claim on the runs in ``home``."""
-    evidence = Evidence(Path(home), size)
+    evidence = Evidence(Path(home), variant)
     return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]

@@ -1,35 +1,31 @@
-"""The stored runs that claims are judged on, and how a check is made of them."""
+"""The stored runs and tables that claims are judged on, and checks of values taken from them."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from slsgd_mx.claims.estimates import (
-    AT_LEAST,
-    OPEN,
-    Check,
-    Estimate,
-    Limit,
-    at_least,
-    at_most,
-    estimate,
-)
+from slsgd_mx.claims.checks import HOLDS, Check, Limit, compare
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import SlsgdError
-from slsgd_mx.figures.declarations import FIGURES, Line, Size, groups
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import Line, Variant, groups
+from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import Row, column
 from slsgd_mx.runs.status import read_outcome
+from slsgd_mx.theory.cases import Case
+from slsgd_mx.theory.tables import Rows, Table, read_rows
 from slsgd_mx.validation import LARGEST
 
 
 class Run(NamedTuple):
-    """A stored run: as ``outcomes`` has it, with an infinite metric taken for divergence."""
+    """A stored run; one with a metric that is not finite counts as diverged."""
 
     config: RunConfig
     folder: Path
-    state: str
+    state: str  # as in ``runs.status.Outcome``
     rows: Sequence[Row] = ()
 
     @property
@@ -46,7 +42,7 @@ class Run(NamedTuple):
 
 
 def read_run(folder: Path, config: RunConfig) -> Run:
-    """One run of the folder; what cannot be read is damaged."""
+    """Read one run; its state is "damaged" if that fails."""
     try:
         outcome = read_outcome(folder, config)
         state, rows = outcome.state, outcome.rows
@@ -61,63 +57,79 @@ def read_run(folder: Path, config: RunConfig) -> Run:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are judged on: the runs of a folder at one size, each read once."""
+    """What claims are judged on: the runs of a folder at one size, and RUNS/theory; read once."""
 
     home: Path
-    size: Size
-    seen: Dict[RunConfig, Run] = field(default_factory=dict)
+    variant: Variant
+    runs: Dict[RunConfig, Run] = field(default_factory=dict)  # those read so far
+    tables: Dict[Case, Rows] = field(default_factory=dict)
+
+    @functools.cached_property
+    def index(self) -> RunIndex:
+        return RunIndex(self.home)
 
     def run(self, config: RunConfig) -> Run:
-        if config not in self.seen:
-            self.seen[config] = read_run(self.home / config.slug, config)
-        return self.seen[config]
+        if config not in self.runs:
+            self.runs[config] = read_run(self.index.folder(config), config)
+        return self.runs[config]
+
+    def rows(self, case: Case) -> Rows:
+        """The rows of a case of the theory by seed, {} if its table is missing or damaged."""
+        if case not in self.tables:
+            try:
+                self.tables[case] = read_rows(Path(self.home) / "theory", case)
+            except (SlsgdError, OSError):
+                self.tables[case] = {}
+        return self.tables[case]
 
     def lines(self, *figures: str) -> List[Line]:
-        found = [groups(FIGURES[name], self.size) for name in figures]
+        found = [groups(FIGURES[name], self.variant) for name in figures]
         return [line for panels in found for lines in panels.values() for line in lines]
 
 
 class Undecided(Exception):
-    """Why a check cannot be decided, whatever other seeds say."""
+    """Why a check cannot be decided, whatever the other seeds say."""
 
 
 Sample = Tuple[RunConfig, ...]  # runs that are compared with one another
 Value = Callable[..., Optional[float]]  # runs of a sample -> a number, None if they say nothing
+Values = Callable[..., Sequence[float]]  # tables -> a number for each seed, or a single one
 
 
-def compare(
+def compare_runs(
     evidence: Evidence, what: str, limit: Limit, samples: Sequence[Sample], value: Value
 ) -> Check:
-    """Check the mean of a value over all samples whose runs are there."""
+    """Check the mean of a value over all samples whose runs are finished."""
     runs = [[evidence.run(config) for config in sample] for sample in samples]
     missing = list(dict.fromkeys(run.name for sample in runs for run in sample if not run.over))
-    values, notes = [], []
     try:
         if any(len(set(sample)) < len(sample) for sample in samples):
             raise Undecided("compares a run with itself (does alpha decay within T?)")
-        found = [value(*sample) for sample in runs if all(run.over for run in sample)]
-        values = [number for number in found if number is not None]
-        if len(values) < len(found):
-            notes = [f"{len(found) - len(values)} of {len(found)} say nothing and are left out"]
-        if 0 < len(values) < limit.least:
-            notes.append(f"{len(values)} values, and {limit.least} are needed")
-        elif len(values) == 1 and not limit.exact:
-            notes.append("one repeat: fixed margin")
+        values = [value(*sample) for sample in runs if all(run.over for run in sample)]
     except Undecided as reason:
-        notes = [str(reason)]
-    check = Check(
-        what,
-        OPEN,
-        limit.sense,
-        limit.value,
-        note="; ".join(notes),
-        exact=limit.exact,
-        missing=missing,
-    )
-    if len(values) < limit.least:
-        return check
-    mean, margin = estimate(values, limit.margin)
-    margin = 0.0 if limit.exact else margin
-    judge = at_least if limit.sense == AT_LEAST else at_most
-    verdict = judge(Estimate(mean, margin), limit.value)
-    return replace(check, verdict=verdict, estimate=mean, margin=margin, repeats=len(values))
+        return replace(compare(what, limit, [], missing), note=str(reason))
+    return compare(what, limit, values, missing)
+
+
+def compare_tables(
+    evidence: Evidence,
+    what: str,
+    limit: Limit,
+    cases: Sequence[Case],
+    values: Values,
+    sure: Callable[..., bool] = lambda *tables: False,
+) -> Check:
+    """Check values of the cases' tables, over the seeds that all of them have.
+
+    ``sure(*tables)`` tells whether the check could not have failed.
+    """
+    rows = [evidence.rows(case) for case in cases]
+    missing = [case.name for case, found in zip(cases, rows) if not found]
+    seeds = sorted(set.intersection(*(set(found) for found in rows)))
+    if not seeds:
+        return compare(what, limit, [], missing)
+    tables = [Table(case, {s: found[s] for s in seeds}) for case, found in zip(cases, rows)]
+    check = compare(what, limit, values(*tables), repeats=len(seeds) if limit.exact else None)
+    if check.verdict == HOLDS and sure(*tables):
+        return replace(check, sure=True, note="could not fail: L/2 V_2 is below the bound")
+    return check

@@ -1,19 +1,21 @@
-"""What a run, or a pair of runs, is worth: the numbers that rules compare."""
+"""The numbers that rules compare, each computed from one run or from several."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
-from slsgd_mx.claims.estimates import GUESSING, LEARNED
 from slsgd_mx.claims.evidence import Run, Undecided
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import SlsgdError
-from slsgd_mx.runs.folder import RunStore
-from slsgd_mx.runs.metrics import column, epochs_to
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.metrics import column, epochs_to, mean_change
+
+GUESSING = math.log(10)  # the cross entropy of guessing among ten classes
+LEARNED = 0.05  # the least an ideal has to learn, in accuracy or nats
 
 
 def final(run: Run, metric: str) -> float:
@@ -26,7 +28,7 @@ def ideal_of(config: RunConfig) -> RunConfig:
 
 
 def progress(run: Run, ideal: Run) -> float:
-    """The share of what the ideal learned, by the test set."""
+    """The share of what the ideal learned, on the test set."""
     nats = "test_accuracy" not in run.config.sizes.metrics
     metric, sign = ("test_loss", -1) if nats else ("test_accuracy", 1)
     learned = 0.0
@@ -56,9 +58,7 @@ def slow_down_by_attack(run: Run, ideal: Run) -> Optional[float]:
 
 def roughness(run: Run) -> float:
     """Mean change of test accuracy between neighbouring evaluations after the decay; 0 if none."""
-    after = column(run.rows, "epoch") > run.config.alpha_decay_epoch
-    changes = np.abs(np.diff(column(run.rows, "test_accuracy")[after]))
-    return changes.mean() if len(changes) else 0.0
+    return mean_change(run.rows, "test_accuracy", run.config.alpha_decay_epoch)
 
 
 def smoothing(run: Run, other: Run) -> Optional[float]:
@@ -95,25 +95,27 @@ def difference(run: Run, other: Run) -> Optional[float]:
     return float(ours != theirs)
 
 
-def conditions(run: Run) -> List[Tuple]:
-    """With what a run was computed, as far as its bits depend on it; [] if nobody knows."""
+def sessions_of(run: Run) -> List[Dict[str, Any]]:
+    """What a run's sessions computed with; [] if unknown."""
     try:
-        sessions = RunStore(run.folder, run.config).sessions()
+        return RunFolder(run.folder, run.config).sessions()
     except (SlsgdError, OSError):
         return []
-    return sorted({tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions})
 
 
-def beginning(run: Run) -> Optional[str]:
-    """The name of the run it went on from, "" if it began with epoch 1, None if nobody knows."""
-    try:
-        first = RunStore(run.folder, run.config).sessions()[0]
-    except (SlsgdError, OSError, IndexError):
-        return None
+def conditions(run: Run) -> Set[Tuple[str, ...]]:
+    """Threads and CPU of a run's sessions, on which its bits depend; empty if unknown."""
+    return {tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions_of(run)}
+
+
+def prefix_of(run: Run) -> Optional[str]:
+    """The name of the prefix it was continued from, "" if it has none, None if unknown."""
+    first = (sessions_of(run) or [{"prefix": None}])[0]
     prefix = first.get("prefix", None if first.get("after_epoch") else "")
     return prefix if isinstance(prefix, str) else None
 
 
-def computed_apart(run: Run, other: Run) -> bool:
-    ours, theirs = beginning(run), beginning(other)
+def computed_separately(run: Run, other: Run) -> bool:
+    """Whether two runs are known not to share a prefix."""
+    ours, theirs = prefix_of(run), prefix_of(other)
     return ours is not None and theirs is not None and (ours != theirs or ours == "")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Mapping, Optional, Sequence
 
 from slsgd_mx.claims.catalogue import CLAIMS
-from slsgd_mx.claims.estimates import AT_LEAST, HOLDS, Check, Verdict, first_few
+from slsgd_mx.claims.checks import AT_LEAST, HOLDS, Check, Verdict, first_few
 
 
 def in_numbers(check: Check) -> str:
@@ -60,9 +60,9 @@ def to_json(verdicts: Sequence[Verdict], about: Optional[Mapping[str, Any]] = No
 
 
 def decisive(verdict: Verdict) -> Optional[Check]:
-    """The check a verdict hangs on: of those that share it, the one farthest on the wrong side.
+    """The check that decides a verdict: of those that share it, the one with the least slack.
 
-    Samples come before counts, which have no margin to be near, and both before what is sure.
+    Samples come before counts, which have no margin, and both before checks that could not fail.
     """
 
     def slack(check: Check) -> float:
@@ -84,16 +84,15 @@ def tally(checks: Sequence[Check]) -> str:
     >>> tally([fine, Check("b", HOLDS, AT_LEAST, 0.9, sure=True)])
     '1 of the 1 checks that could fail hold (1 could not)'
     """
-    open_to_doubt = [check for check in checks if not check.sure]
-    count, sure = sum(each.verdict == HOLDS for each in open_to_doubt), len(checks)
-    sure -= len(open_to_doubt)
+    fallible = [check for check in checks if not check.sure]
+    count, sure = sum(check.verdict == HOLDS for check in fallible), len(checks) - len(fallible)
     if sure:
-        return f"{count} of the {len(open_to_doubt)} checks that could fail hold ({sure} could not)"
+        return f"{count} of the {len(fallible)} checks that could fail hold ({sure} could not)"
     return f"{count} of {len(checks)} checks hold"
 
 
 def to_markdown(verdicts: Sequence[Verdict]) -> str:
-    """A table: claim, where, verdict, and the numbers it hangs on."""
+    """A table: claim, where, verdict, and the numbers that decide it."""
     lines = ["| claim | where | verdict | decisive numbers |", "| --- | --- | --- | --- |"]
     for verdict in verdicts:
         claim, check = CLAIMS[verdict.claim], decisive(verdict)

@@ -1,4 +1,4 @@
-"""The checks of each claim; what they mean stands in the words beside it, in ``CLAIMS``."""
+"""The checks of C1 to C9, on runs of the figures; ``CLAIMS`` states each rule in words."""
 
 from __future__ import annotations
 
@@ -7,35 +7,16 @@ from functools import partial
 from itertools import combinations
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from slsgd_mx.claims.estimates import (
-    AT_LEAST,
-    AT_MOST,
-    GUESSING,
-    HOLDS,
-    NATS,
-    OPEN,
-    PROGRESS,
-    Check,
-    Limit,
-    first_few,
-)
-from slsgd_mx.claims.evidence import Evidence, Value, compare
-from slsgd_mx.claims.measures import (
-    computed_apart,
-    difference,
-    epochs_saved,
-    final,
-    ideal_of,
-    progress,
-    slow_down,
-    slow_down_by_attack,
-    smoothing,
-)
+from slsgd_mx.claims import measures
+from slsgd_mx.claims.checks import AT_LEAST, AT_MOST, HOLDS, OPEN, Check, Limit, first_few
+from slsgd_mx.claims.evidence import Evidence, Value, compare_runs
 from slsgd_mx.config import RunConfig
-from slsgd_mx.figures.declarations import FIGURES, Changes, Line, loss_to_reach
+from slsgd_mx.figures.declarations import FIGURES, Changes
+from slsgd_mx.figures.variants import Line, loss_to_reach
 
 Judge = Callable[[Evidence], List[Check]]
 
+PROGRESS, NATS = 0.05, 0.02  # margins of one repeat
 TINY_GAP = Limit(AT_LEAST, 0.9, PROGRESS)
 FAILURE = Limit(AT_MOST, 0.5, PROGRESS)
 TOLERATED = Limit(AT_LEAST, 0.5, PROGRESS)
@@ -55,7 +36,7 @@ def trimmed(changes: Changes) -> bool:
 
 
 def describe(line: Line) -> str:
-    """A curve in words; its alpha is the legend's, even if it never comes to bear."""
+    """A curve in words; its alpha is the legend's, even if alpha never decays within T."""
     config = line.runs[0]
     kind = "LSTM" if config.sizes.task == "lstm" else config.sizes.partition
     attack = f", q={config.q}" if config.q else ""
@@ -67,16 +48,16 @@ def against_ideal(
     figures: Sequence[str],
     pick: Callable[[Changes], bool],
     limit: Limit,
-    value: Value = progress,
+    value: Value = measures.progress,
     name: str = "progress",
 ) -> List[Check]:
     """A check for each picked curve, seed by seed against FedAvg without attack."""
     return [
-        compare(
+        compare_runs(
             evidence,
             f"{describe(line)}: {name}",
             limit,
-            [(run, ideal_of(run)) for run in line.runs],
+            [(run, measures.ideal_of(run)) for run in line.runs],
             value,
         )
         for line in evidence.lines(*figures)
@@ -85,11 +66,11 @@ def against_ideal(
 
 
 def judge_no_attack(evidence: Evidence) -> List[Check]:
-    """C1; the slow-down is told, not judged."""
+    """C1; the slow-down is reported, not judged."""
     checks = against_ideal(evidence, ["fig1"], variant, TINY_GAP)
-    slow = against_ideal(evidence, ["fig1"], variant, SLOWER, slow_down)
-    told = ["" if s.estimate is None else f"slow-down {s.estimate:+.4f} (not judged)" for s in slow]
-    notes = ["; ".join(filter(None, [c.note, text])) for c, text in zip(checks, told)]
+    slow = against_ideal(evidence, ["fig1"], variant, SLOWER, measures.slow_down)
+    said = ["" if s.estimate is None else f"slow-down {s.estimate:+.4f} (not judged)" for s in slow]
+    notes = ["; ".join(filter(None, [c.note, text])) for c, text in zip(checks, said)]
     return [replace(check, note=note) for check, note in zip(checks, notes)]
 
 
@@ -97,7 +78,7 @@ def judge_unbalanced(evidence: Evidence) -> List[Check]:
     """C2."""
     lines = evidence.lines("fig2")
     checks = [
-        compare(
+        compare_runs(
             evidence,
             f"{describe(line)}: slow-down by the partition",
             SLOWER,
@@ -105,7 +86,7 @@ def judge_unbalanced(evidence: Evidence) -> List[Check]:
                 (run, replace(run, sizes=replace(run.sizes, partition="balanced")))
                 for run in line.runs
             ],
-            slow_down,
+            measures.slow_down,
         )
         for line in lines
     ]
@@ -113,7 +94,7 @@ def judge_unbalanced(evidence: Evidence) -> List[Check]:
     pairs = [(run, replace(run, alpha=1.0)) for run in decayed]
     limit = Limit(AT_MOST, 0.0, 0.0, least=4)
     what = "unbalanced, every gamma and b: log of roughness, alpha=0.8 by alpha=1"
-    return [*checks, compare(evidence, what, limit, pairs, smoothing)]
+    return [*checks, compare_runs(evidence, what, limit, pairs, measures.smoothing)]
 
 
 def judge_failure(evidence: Evidence) -> List[Check]:
@@ -124,7 +105,9 @@ def judge_failure(evidence: Evidence) -> List[Check]:
 def judge_tolerance(evidence: Evidence) -> List[Check]:
     """C4."""
     figures = ["fig3", "fig4"]
-    slow = against_ideal(evidence, figures, trimmed, SLOWER, slow_down_by_attack, "slow-down")
+    slow = against_ideal(
+        evidence, figures, trimmed, SLOWER, measures.slow_down_by_attack, "slow-down"
+    )
     return against_ideal(evidence, figures, trimmed, TOLERATED) + slow
 
 
@@ -132,13 +115,15 @@ def judge_limit_of_trimming(evidence: Evidence) -> List[Check]:
     """C5."""
     values: Dict[str, Tuple[Limit, Value]] = {
         "final training loss": (
-            Limit(AT_MOST, GUESSING, NATS),
-            lambda run: GUESSING if run.diverged else final(run, "train_loss"),
+            Limit(AT_MOST, measures.GUESSING, NATS),
+            lambda run: measures.GUESSING if run.diverged else measures.final(run, "train_loss"),
         ),
         "share that diverged": (Limit(AT_MOST, 0.0, 0.0, exact=True), lambda run: run.diverged),
     }
     return [
-        compare(evidence, f"{describe(line)}: {name}", limit, [(run,) for run in line.runs], value)
+        compare_runs(
+            evidence, f"{describe(line)}: {name}", limit, [(run,) for run in line.runs], value
+        )
         for line in evidence.lines("fig3", "fig4")
         if (line.changes.get("q"), line.changes["b"]) == (4, 4)
         for name, (limit, value) in values.items()
@@ -154,16 +139,16 @@ def compare_epochs(
     evidence: Evidence, figure: str, what: str, halves: Callable[[int], Sequence[RunConfig]]
 ) -> Check:
     """Check that the second half of a seed's runs reaches the loss before the first."""
-    samples = [tuple(halves(seed)) for seed in evidence.size.seeds]
+    samples = [tuple(halves(seed)) for seed in evidence.variant.seeds]
     every = samples[0][0].eval_every
-    value = partial(epochs_saved, loss_to_reach(FIGURES[figure], evidence.size))
-    return compare(evidence, what, Limit(AT_LEAST, every / 10, every), samples, value)
+    value = partial(measures.epochs_saved, loss_to_reach(FIGURES[figure], evidence.variant))
+    return compare_runs(evidence, what, Limit(AT_LEAST, every / 10, every), samples, value)
 
 
 def judge_b_and_alpha(evidence: Evidence) -> List[Check]:
     """C6."""
     lines = {line.changes["b"]: line for line in evidence.lines("fig5")}
-    alphas = evidence.size.alphas
+    alphas = evidence.variant.alphas
 
     def by_b(seed: int) -> List[RunConfig]:
         return of_seed(lines[2], seed) + of_seed(lines[4], seed)
@@ -193,26 +178,26 @@ def judge_passes(evidence: Evidence) -> List[Check]:
     ]
 
 
-def judge_equal_beginnings(evidence: Evidence) -> List[Check]:
-    """C8; pairs that share their beginning by construction prove nothing."""
+def judge_equal_prefixes(evidence: Evidence) -> List[Check]:
+    """C8; pairs computed from one shared prefix are equal by construction and prove nothing."""
     lines = evidence.lines("fig1", "fig2", "fig3", "fig4", "fig11", "fig12")
     alike: Dict[RunConfig, List[RunConfig]] = {}
     for config in dict.fromkeys(run for line in lines for run in line.runs):
         alike.setdefault(replace(config, alpha=1.0), []).append(config)
     pairs = [pair for configs in alike.values() for pair in combinations(configs, 2)]
     limit = Limit(AT_MOST, 0.0, 0.0, exact=True)
-    check = compare(
-        evidence, "share of pairs that differ up to the decay", limit, pairs, difference
+    check = compare_runs(
+        evidence, "share of pairs that differ up to the decay", limit, pairs, measures.difference
     )
     runs = [tuple(map(evidence.run, pair)) for pair in pairs]
-    found = [(pair, difference(*pair)) for pair in runs if all(run.over for run in pair)]
+    found = [(pair, measures.difference(*pair)) for pair in runs if all(run.over for run in pair)]
     differ = [f"{a.config.slug} and {b.config.slug}" for (a, b), result in found if result]
-    apart = sum(computed_apart(*pair) for pair, result in found if result is not None)
+    apart = sum(measures.computed_separately(*pair) for pair, result in found if result is not None)
     notes = [f"{check.repeats} pairs compared, {apart} of them computed apart"]
     if differ:
         notes.append(f"{len(differ)} differ: {first_few(differ)}")
     elif check.repeats and not apart:
-        known = "no pair is known to be computed apart, and those of one prefix are equal anyway"
+        known = "no pair is known to be computed separately; pairs from one prefix prove nothing"
         notes.append(f"{known}: fig11 --no-share --runs OTHER, then claims --runs OTHER, decides")
     verdict = OPEN if check.verdict == HOLDS and not apart else check.verdict
     return [replace(check, verdict=verdict, note="; ".join(filter(None, [check.note, *notes])))]

@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from pathlib import Path
-from typing import Callable, Dict, List, Sequence
+from typing import List, Sequence
 
 import numpy as np
 
-from slsgd_mx.claims.estimates import (
-    AT_LEAST,
-    AT_MOST,
-    FAILS,
-    HOLDS,
-    OPEN,
-    Check,
-    Estimate,
-    Limit,
-    at_least,
-    at_most,
-    estimate,
-)
-from slsgd_mx.claims.evidence import Evidence
-from slsgd_mx.errors import SlsgdError
+from slsgd_mx.claims.checks import AT_LEAST, AT_MOST, Check, Limit
+from slsgd_mx.claims.evidence import Evidence, compare_tables
 from slsgd_mx.theory import cases, summary
-from slsgd_mx.theory.tables import Table, read_rows
+from slsgd_mx.theory.tables import Table
 
 NEVER = Limit(AT_MOST, 0.0, 0.0, exact=True)
 ABOVE = "share of epochs above the bound"
-Values = Callable[..., Sequence[float]]  # tables -> a number for each seed, or one in all
 
 
 def judge_rate(evidence: Evidence) -> List[Check]:
     """C10."""
     checks = [
-        check(evidence, f"{case.title}: {ABOVE}", NEVER, [case], above, summary.cannot_exceed)
+        compare_tables(
+            evidence, f"{case.title}: {ABOVE}", NEVER, [case], above, summary.cannot_exceed
+        )
         for case in cases.problem_cases().values()
     ]
     limit = Limit(AT_MOST, 0.01, 0.0, least=2)
     for case in cases.rate_cases().values():
         what = f"no floor, {case.title}: log10 of error by rate^t F(x_0) - F(x_*), at its largest"
-        checks.append(check(evidence, what, limit, [case], summary.log_excess_of_rate))
+        checks.append(compare_tables(evidence, what, limit, [case], summary.log_excess_of_rate))
     small, large = min(cases.ALPHAS), max(cases.ALPHAS)
     for world, by_alpha in cases.alpha_cases().items():
         pair = [by_alpha[small], by_alpha[large]]
         name = f"{cases.WORLDS[world][1]}: alpha={small:g} by alpha={large:g}"
         less, more = Limit(AT_MOST, 0.0, 0.0, least=2), Limit(AT_LEAST, 0.0, 0.0, least=2)
-        checks.append(check(evidence, f"{name}, log10 of the floor", less, pair, log_floors))
-        checks.append(check(evidence, f"{name}, log10 of epochs", more, pair, log_epochs))
+        checks.append(
+            compare_tables(evidence, f"{name}, log10 of the floor", less, pair, log_floors)
+        )
+        checks.append(compare_tables(evidence, f"{name}, log10 of epochs", more, pair, log_epochs))
     return checks
 
 
@@ -56,7 +43,9 @@ def judge_trimming(evidence: Evidence) -> List[Check]:
     """C11."""
     attacks = cases.attack_cases()
     checks = [
-        check(evidence, f"{case.title}: {ABOVE}", NEVER, [case, cases.unattacked(case)], above)
+        compare_tables(
+            evidence, f"{case.title}: {ABOVE}", NEVER, [case, cases.unattacked(case)], above
+        )
         for case in attacks.values()
         if case.config.q
     ]
@@ -64,18 +53,20 @@ def judge_trimming(evidence: Evidence) -> List[Check]:
         swept = [c for line in cases.sweep_cases(population).values() for c in line.values()]
         pairs = [each for case in swept for each in (case, cases.unattacked(case))]
         what = f"{population}, every q, b and k: largest {ABOVE}"
-        checks.append(check(evidence, what, NEVER, pairs, above))
+        checks.append(compare_tables(evidence, what, NEVER, pairs, above))
     for name in ("negation", "gaussian"):
         pair = [attacks[f"{name}-1e6"], attacks[f"{name}-1e2"]]
         limit = Limit(AT_MOST, 0.1, 0.0, least=2)
         what = f"{name}, c=1e6 by c=1e2: log10 of the floor"
-        checks.append(check(evidence, what, limit, pair, log_floors))
+        checks.append(compare_tables(evidence, what, limit, pair, log_floors))
     for population in cases.POPULATIONS:
         for symbol, sweep in cases.sweep_cases(population).items():
             low, high = min(sweep), max(sweep)
             limit = Limit(AT_MOST if symbol == "k" else AT_LEAST, 0.0, 0.0, least=2)
             what = f"{population}, {symbol}={high} by {symbol}={low}: log10 of the floor"
-            checks.append(check(evidence, what, limit, [sweep[high], sweep[low]], log_floors))
+            checks.append(
+                compare_tables(evidence, what, limit, [sweep[high], sweep[low]], log_floors)
+            )
     return checks
 
 
@@ -93,61 +84,16 @@ def judge_negation(evidence: Evidence) -> List[Check]:
             return summary.negation_slopes(list(zip(scales, tables)))
 
         what = f"{cases.DEFENCES[name][0]}: slope of log error over log c"
-        checks.append(check(evidence, what, limit, list(line.values()), slopes))
+        checks.append(compare_tables(evidence, what, limit, list(line.values()), slopes))
     return checks
 
 
-def check(
-    evidence: Evidence,
-    what: str,
-    limit: Limit,
-    needed: Sequence[cases.Case],
-    values: Values,
-    sure: Callable[..., bool] = lambda *tables: False,
-) -> Check:
-    """Compare values of the tables needed, over the seeds that all of them have.
-
-    A run that is not finite is never left out: where little is wanted it fails, elsewhere nothing
-    is decided.  ``sure`` tells from the tables whether the values could have been otherwise.
-    """
-    folder = Path(evidence.home) / "theory"
-    rows: List[Dict] = []
-    missing = []
-    for case in needed:
-        try:
-            rows.append(read_rows(folder, case))
-        except (SlsgdError, OSError):
-            rows.append({})
-        if not rows[-1]:
-            missing.append(case.name)
-    found = Check(what, OPEN, limit.sense, limit.value, exact=limit.exact, missing=missing)
-    seeds = sorted(set.intersection(*(set(each) for each in rows)))
-    if missing or not seeds:
-        return found
-    tables = [Table(c, {s: each[s] for s in seeds}) for c, each in zip(needed, rows)]
-    numbers = list(values(*tables))
-    wild = [value for value in numbers if not math.isfinite(value)]
-    if wild:
-        fails = limit.sense == AT_MOST and any(value != -math.inf for value in wild)
-        note = f"{len(wild)} of {len(numbers)} values are not finite"
-        verdict = FAILS if fails else OPEN
-        return replace(found, verdict=verdict, repeats=len(numbers), note=note)
-    if len(numbers) < limit.least:
-        note = f"{len(numbers)} values, and {limit.least} are needed"
-        return replace(found, note=note)
-    mean, margin = estimate(numbers, limit.margin)
-    margin = 0.0 if limit.exact else margin
-    judge = at_least if limit.sense == AT_LEAST else at_most
-    verdict = judge(Estimate(mean, margin), limit.value)
-    repeats = len(seeds) if limit.exact else len(numbers)
-    found = replace(found, verdict=verdict, estimate=mean, margin=margin, repeats=repeats)
-    if verdict == HOLDS and sure(*tables):
-        return replace(found, sure=True, note="could not fail: L/2 V_2 is below the bound")
-    return found
-
-
 def above(*tables: Table) -> List[float]:
-    """The largest share over tables, each with the one that V_1 and V_2 are from (or its own)."""
+    """The largest share of epochs above the bound.
+
+    Tables come in pairs: the one judged, then the one V_1 and V_2 are taken from.  A single table
+    is its own pair.
+    """
     pairs = list(zip(tables[::2], tables[1::2])) or [(tables[0], tables[0])]
     return [max(summary.exceeds(table, seen) for table, seen in pairs)]
 

@@ -1,7 +1,7 @@
 """The paper's bounds as functions, and the constants its O() hides, worked out from the proof.
 
-Symbols are the paper's.  ``V_2`` here is the largest ``|x_{t,h}^i - x_*|^2`` with the pushes
-(h = H) included, for the proof uses them though its definition of V_2 leaves them out.
+Symbols are the paper's.  ``V_2`` here is the largest ``|x_{t,h}^i - x_*|^2`` including the pushes
+(h = H): the proof uses them, although the paper's definition of V_2 leaves them out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def contraction(gamma: float, steps: int) -> float:
-    """``(1 - gamma/2)^H``: what H local steps leave of the error, floor aside.
+    """``(1 - gamma/2)^H``: the share of the error that H local steps leave, apart from the floor.
 
     >>> contraction(0.5, 2)
     0.5625
@@ -73,7 +73,7 @@ def beta(n: int, k: int, b: int, q: int) -> float:
 def printed_lemma(k: int, b: int, q: int) -> float:
     """The proof's constant: ``|Trmean_b - honest mean|^2 <= 2(k-q)(k+b-q)/(k-b-q)^2 variance``.
 
-    With b < q there is none: ``ValueError``.
+    Raises ``ValueError`` unless q <= b < k/2.
 
     >>> printed_lemma(10, 2, 2)
     4.444444444444445
@@ -100,14 +100,14 @@ def sharp_lemma(k: int, b: int, q: int) -> float:
 
 
 def require_trimming(k: int, b: int, q: int) -> None:
-    """Theorem 2 and its lemma are about 2q <= 2b < k."""
+    """Theorem 2 and its lemma assume 2q <= 2b < k."""
     if not 0 <= q <= b < k / 2:
         raise ValueError(f"no bound: k={k}, b={b}, q={q}, and q <= b < k/2 is needed")
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What the explicit floor is made of."""
+    """The quantities in the explicit floor."""
 
     n: int
     k: int
@@ -146,8 +146,8 @@ def explicit_floor(c: Constants) -> float:
 def explicit_attacked_floor(c: Constants, b: int, q: int) -> float:
     """Theorem 2's O(V_1) + O(beta V_2) likewise.
 
-    Against Theorem 1: k-q honest workers; ``2 V_1 + (L/2 + 2) lemma V_2`` for the trimmed mean;
-    and ``|x'_t - x_*|^2 <= 2 (lemma + 1) V_2`` in the moving average, which the paper passes over.
+    Differences from Theorem 1: k-q honest workers; ``2 V_1 + (L/2 + 2) lemma V_2`` for the trimmed
+    mean; and ``|x'_t - x_*|^2 <= 2 (lemma + 1) V_2`` in the moving average, which the paper omits.
     """
     lemma = printed_lemma(c.k, b, q)
     local = (1.0 - contraction(c.gamma, c.h_max)) * (4.0 * c.V_1 + c.rho**2 * c.V_2)
@@ -165,8 +165,8 @@ def _selection(c: Constants, honest: int) -> float:
 def inverse_square_limit(contracted: float) -> float:
     """The infinite product of ``1 - (1 - r)/t^2``: ``sin(pi z) / (pi z)`` with ``z^2 = 1 - r``.
 
-    What is left of an error, however long one trains, with alpha_t = 1/t^2 where an epoch at
-    alpha = 1 leaves r of it.
+    The share of the error that is left, however long one trains, with alpha_t = 1/t^2, if an
+    epoch at alpha = 1 leaves r of it.
 
     >>> inverse_square_limit(0.0) < 1e-15, round(inverse_square_limit(0.75), 4)
     (True, 0.6366)

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Dict, List
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.tasks.problems.sizes import Problem
 
-VERSION = 1  # of what a row means; another one makes every table anew
+VERSION = 1  # of the meaning of a row; a new one invalidates every table
 
 NOISY = dict(heterogeneity=0.0, noise=3.0)  # one population, noisy minibatches
 DRIFT = dict(heterogeneity=3.0, curvature=0.8)  # devices that pull in different directions
-EXACT = dict(heterogeneity=0.0, noise=0.0, samples=4)  # nothing that could make a floor
+EXACT = dict(heterogeneity=0.0, noise=0.0, samples=4)  # nothing that could cause a floor
 
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration (its seed is 0), by a name that is a file's name too."""
+    """One configuration (with seed 0) and its name, which is also that of its file."""
 
     name: str
     title: str
     config: RunConfig
-    omniscient: bool = False  # poisoned pushes are made by ``adversary.away_from``
-    times: int = 1  # as many seeds as other cases have, so many times
+    omniscient: bool = False  # ``adversary.away_from`` makes the poisoned pushes
+    times: int = 1  # how many times as many seeds as other cases
 
     @property
     def file(self) -> str:
-        what = f"{VERSION} {self.omniscient} {self.config.to_json()}"
+        what = f"{VERSION} {self.omniscient} {self.config.identity}"
         return f"{self.name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}.csv"
 
     def seeded(self, seed: int) -> RunConfig:
@@ -69,45 +70,38 @@ WORLDS = {"noise": (NOISY, "Noise only"), "drift": (DRIFT, "Heterogeneous device
 
 
 def problem_cases() -> Dict[str, Case]:
-    """Theorem 1 on every problem, alpha=0.5, until the rate's part of the bound is all but gone."""
+    """Theorem 1 on every problem, alpha=0.5, until the rate's part of the bound has vanished."""
+    size = dict(alpha=0.5, epochs=160)
     return {
-        name: Case(
-            f"thm1-{name}", p["title"], run(p["problem"], gamma=p["gamma"], alpha=0.5, epochs=160)
-        )
+        name: Case(f"thm1-{name}", p["title"], run(p["problem"], gamma=p["gamma"], **size))
         for name, p in PROBLEMS.items()
     }
 
 
 def rate_cases() -> Dict[str, Case]:
-    """Nothing that makes a floor: whole data for a batch, equal devices (or one), alpha=1."""
+    """Nothing that causes a floor: full batches, equal devices (or a single one), alpha=1."""
     whole = dict(batch_size=200, epochs=100)
     alone = dict(objective="logistic", L=1.0, heterogeneity=0.0, samples=200)
+    single = run(alone, n=1, k=1, gamma=0.8, **whole)
     return {
         "strong": Case("thm1-rate-strong", "mu=1", run(EXACT, **whole)),
         "weak": Case("thm1-rate-weak", "mu=0.01", run({**EXACT, "mu": 0.01}, **whole)),
-        "logistic": Case(
-            "thm1-rate-logistic", "logistic", run(alone, n=1, k=1, gamma=0.8, **whole)
-        ),
+        "logistic": Case("thm1-rate-logistic", "logistic", single),
     }
 
 
 def alpha_cases() -> Dict[str, Dict[float, Case]]:
-    """alpha from 1 to 0.2 where minibatches are noisy, and where devices differ."""
-    return {
-        world: {
-            alpha: Case(
-                f"thm1-alpha-{world}-{alpha:g}",
-                f"alpha={alpha:g}",
-                run(problem, alpha=alpha, epochs=100),
-            )
-            for alpha in ALPHAS
-        }
-        for world, (problem, _) in WORLDS.items()
-    }
+    """alpha from 1 to 0.2, with noisy minibatches and with heterogeneous devices."""
+
+    def case(world: str, alpha: float) -> Case:
+        config = run(WORLDS[world][0], alpha=alpha, epochs=100)
+        return Case(f"thm1-alpha-{world}-{alpha:g}", f"alpha={alpha:g}", config)
+
+    return {world: {alpha: case(world, alpha) for alpha in ALPHAS} for world in WORLDS}
 
 
 def bias_cases() -> Dict[float, Case]:
-    """Every device in every epoch, no noise, H=16: what is left is where devices pull x to."""
+    """Every device in every epoch, no noise, H=16: only the devices' drift is left."""
     fixed = dict(n=10, k=10, local_steps=(16, 16), batch_size=4, epochs=40)
     still = {**DRIFT, "noise": 0.0, "samples": 4}
     return {
@@ -118,19 +112,16 @@ def bias_cases() -> Dict[float, Case]:
 
 def step_cases() -> Dict[str, Dict[int, Case]]:
     """One H for all, from 1 to 16, alpha=1."""
-    return {
-        world: {
-            h: Case(
-                f"thm1-steps-{world}-{h}", f"H={h}", run(problem, local_steps=(h, h), epochs=40)
-            )
-            for h in STEPS
-        }
-        for world, (problem, _) in WORLDS.items()
-    }
+
+    def case(world: str, h: int) -> Case:
+        config = run(WORLDS[world][0], local_steps=(h, h), epochs=40)
+        return Case(f"thm1-steps-{world}-{h}", f"H={h}", config)
+
+    return {world: {h: case(world, h) for h in STEPS} for world in WORLDS}
 
 
 def schedule_cases() -> Dict[str, Case]:
-    """alpha_t = 1/t^2, with noise and without, beside constant alpha."""
+    """alpha_t = 1/t^2, with noise and without, and constant alpha for comparison."""
     square = dict(alpha_schedule="inverse-square", local_steps=(4, 4), epochs=60)
     constant = dict(local_steps=(4, 4), epochs=60)
     return {
@@ -155,7 +146,7 @@ Q_AT_B, B_AT_Q, K_AT = 4, 1, 2  # b of the sweep over q, q of that over b, both 
 
 
 def attack_cases() -> Dict[str, Case]:
-    """q=2 of k=10, b=2: what the poisoned push."""
+    """q=2 of k=10, b=2: every attack, and runs without attack for comparison."""
     problem, epochs = dict(heterogeneity=1.0), 40
     plain = dict(epochs=epochs, b=2)
     kinds: Dict[str, Dict[str, Any]] = {
@@ -176,27 +167,24 @@ def attack_cases() -> Dict[str, Case]:
         "inf": "+infinity",
         "nan": "NaN",
     }
-    cases = {
-        name: Case(
-            f"thm2-attack-{name}",
-            titles.get(name, name.replace("-", ", c=")),
-            run(problem, **{**plain, **changes}),
-            omniscient=name == "away",
-        )
-        for name, changes in kinds.items()
-    }
+    cases = {}
+    for name, changes in kinds.items():
+        title = titles.get(name, name.replace("-", ", c="))
+        config = run(problem, **{**plain, **changes})
+        cases[name] = Case(f"thm2-attack-{name}", title, config, omniscient=name == "away")
     for name in ("least-squares", "logistic", "waves"):
         p = PROBLEMS[name]
         config = run(p["problem"], gamma=p["gamma"], epochs=epochs, q=2, b=2, attack="silent")
         cases[f"away-{name}"] = Case(f"thm2-attack-away-{name}", p["title"], config, True)
-    # the paper's own attack; labels play a part on this problem only
+    # the paper's own attack; only this problem has labels
     flip = replace(cases["away-logistic"].config, attack="label-flip", attacker_start="fresh")
     cases["flip"] = Case("thm2-attack-flip-logistic", "label flip, logistic", flip)
     return cases
 
 
+@lru_cache(maxsize=None)
 def unattacked_cases() -> Dict[RunConfig, Case]:
-    """Every problem of Theorem 2 with nobody poisoned and nothing trimmed, by configuration."""
+    """Every problem of Theorem 2 without attack (q=0) and without trimming, by configuration."""
     attacks = attack_cases()
     found = [attacks["none"]]
     for name in ("least-squares", "logistic", "waves"):
@@ -211,7 +199,7 @@ def unattacked_config(case: Case) -> RunConfig:
 
 
 def unattacked(case: Case) -> Case:
-    """The same problem and sizes without attack: C11 takes V_1 and V_2 from there."""
+    """The same problem and sizes without attack, from which C11 takes V_1 and V_2."""
     return unattacked_cases()[unattacked_config(case)]
 
 
@@ -220,7 +208,7 @@ def sweep_case(population: str, k: int, b: int, q: int) -> Case:
     attack = dict(attack="silent") if q else {}
     problem = dict(heterogeneity=3.0, population=population)
     config = run(problem, k=k, b=b, q=q, epochs=40, **attack)
-    # b makes the smallest difference of all that is judged: its two ends need more seeds
+    # b has the smallest effect of all that are judged: its two ends need more seeds
     times = 4 if (k, q) == (10, B_AT_Q) and b in (min(BS), max(BS)) else 1
     name = f"thm2-{population}-k{k}-b{b}-q{q}"
     return Case(name, f"k={k}, b={b}, q={q}", config, bool(q), times)
@@ -245,20 +233,14 @@ DEFENCES = {
 
 def negation_cases() -> Dict[str, Dict[float, Case]]:
     """Proposition 1: q=2 of k=10 push -((k-q)/q) x + c, on equal devices as in its sketch."""
-    return {
-        name: {
-            c: Case(
-                f"prop1-{name}-{c:.0e}".replace("+", ""),
-                title,
-                run(
-                    dict(heterogeneity=0.0),
-                    **{**changes, "q": 2, "attack": "negation", "attack_scale": c, "epochs": 10},
-                ),
-            )
-            for c in SCALES
-        }
-        for name, (title, changes) in DEFENCES.items()
-    }
+
+    def case(name: str, c: float) -> Case:
+        title, changes = DEFENCES[name]
+        attack = dict(q=2, attack="negation", attack_scale=c)
+        config = run(dict(heterogeneity=0.0), epochs=10, **attack, **changes)
+        return Case(f"prop1-{name}-{c:.0e}".replace("+", ""), title, config)
+
+    return {name: {c: case(name, c) for c in SCALES} for name in DEFENCES}
 
 
 def cases_of(part: str) -> List[Case]:

@@ -1,16 +1,14 @@
-"""Tables for people: the assumptions of every problem, and the steps of the proofs; no MXNet."""
+"""Reports: the assumptions of every problem, and the steps of the proofs; no MXNet."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
 from pathlib import Path
 from typing import List, Tuple
 
 from slsgd_mx.theory import cases
 from slsgd_mx.theory.cases import Case
-from slsgd_mx.theory.findings import Finding
-from slsgd_mx.theory.proof import FINDINGS
+from slsgd_mx.theory.proof import FINDINGS, Finding
 from slsgd_mx.theory.summary import Assumptions, assumptions
 from slsgd_mx.theory.tables import finder, write_csv
 
@@ -32,8 +30,7 @@ def write_reports(
     """Write assumptions-PART.csv and proof-PART.csv; return what is in them."""
     find = finder(folder, seeds, more=True)
     reports = [assumptions(find(case)) for case in reported_cases(part)]
-    columns = list(Assumptions.__dataclass_fields__)
-    write_csv(out / f"assumptions-{part}.csv", columns, (astuple(report) for report in reports))
+    write_csv(out / f"assumptions-{part}.csv", Assumptions._fields, reports)
     findings = FINDINGS[part](find)
     write_csv(out / f"proof-{part}.csv", Finding._fields, findings)
     return reports, findings
@@ -45,22 +42,18 @@ def assumptions_text(part: str, reports: List[Assumptions]) -> str:
     for r in reports:
         legal = f"gamma={r.gamma:g} {'<=' if r.gamma_is_legal else '>'} {r.gamma_limit:.3g}"
         everywhere = "everywhere" if r.gradient_bounded_everywhere else "on the region visited only"
-        lines.append(
-            f"  {r.objective}: L={r.L:.3g}, mu={r.mu_F:.3g} (of every sample: {r.mu:.3g}), {legal}"
-        )
-        lines.append(
-            f"    F(x_0)-F(x_*)={r.first_error:.4g}, V_2={r.V_2:.4g} (with the pushes: "
-            f"{r.V_2_pushed:.4g}), gradients bounded {everywhere}: V_1={r.V_1_region:.4g} (seen: "
-            f"{r.V_1_seen:.4g})"
-        )
-        if math.isnan(r.weight):
-            lines.append("    no bound: b < q")
-            continue
-        lines.append(
-            f"    floor fitted {r.fitted:.3g} = {r.fitted_constant:.2g} (V_1 seen + {r.weight:.3g} "
+        floor = (
+            f"floor fitted {r.fitted:.3g} = {r.fitted_constant:.2g} (V_1 seen + {r.weight:.3g} "
             f"V_2), with the proof's constants, V_1 of the region and V_2 with the pushes "
             f"{r.explicit:.3g}"
         )
+        lines += [
+            f"  {r.objective}: L={r.L:.3g}, mu={r.mu_F:.3g} (of every sample: {r.mu:.3g}), {legal}",
+            f"    F(x_0)-F(x_*)={r.first_error:.4g}, V_2={r.V_2:.4g} (with the pushes: "
+            f"{r.V_2_pushed:.4g}), gradients bounded {everywhere}: V_1={r.V_1_region:.4g} (seen: "
+            f"{r.V_1_seen:.4g})",
+            f"    {'no bound: b < q' if math.isnan(r.weight) else floor}",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,30 +1,21 @@
-"""What a table says: the assumptions on the region visited, bounds and floors; no MXNet."""
+"""Summaries of a table: assumptions on the region visited, bounds and floors; no MXNet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from functools import lru_cache
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.tasks.problems.objectives import Objective, build_objective
-from slsgd_mx.theory.bounds import (
-    Constants,
-    beta,
-    bound,
-    decay,
-    explicit_attacked_floor,
-    explicit_floor,
-    fitted_floor,
-    inverse_square_limit,
-)
+from slsgd_mx.tasks.problems.sizes import Problem
+from slsgd_mx.theory import bounds
 from slsgd_mx.theory.tables import Table
 
 
-@dataclass(frozen=True)
-class Assumptions:
-    """Assumptions 1 to 3 of a problem, computed and seen; squares as in the paper."""
+class Assumptions(NamedTuple):
+    """The constants of Assumptions 1 to 3 for a problem, computed and observed."""
 
     case: str
     objective: str
@@ -44,7 +35,7 @@ class Assumptions:
     V_2_pushed: float  # with the pushes, h = H
     paper_sum: float  # V_1_seen + weight V_2, both as printed
     weight: float  # of V_2: 1 + 1/k - 1/n, or Theorem 2's beta; nan where b < q: no theorem
-    fitted: float  # least floor with which the bound holds
+    fitted: float  # the least floor with which the bound holds
     explicit: float  # floor with every constant of the proof, V_1_region and V_2_pushed
     fitted_constant: float  # fitted / paper_sum
     explicit_by_first: float  # explicit / first_error: above 1 the bound is never below the start
@@ -54,32 +45,39 @@ def objective_of(config: RunConfig) -> Objective:
     return build_objective(config.sizes, config.n)
 
 
-def region_gradient(objective: Objective, v2: float) -> float:
-    """The most ``|grad f(x; z)|^2`` can be for any sample where ``|x - x_*|^2 <= V_2``.
+@lru_cache(maxsize=None)
+def steepest_at_optimum(sizes: Problem, n: int) -> float:
+    """``max_z |grad f(x_*; z)|`` over the samples of all n devices."""
+    objective = build_objective(sizes, n)
+    return float(np.sqrt((objective.sample_gradients(objective.x_star) ** 2).sum(axis=2).max()))
+
+
+def region_gradient(config: RunConfig, v2: float) -> float:
+    """An upper bound on ``|grad f(x; z)|^2`` for any sample where ``|x - x_*|^2 <= V_2``.
 
     ``(max_z |grad f(x_*; z)| + L sqrt(V_2))^2``, by L-smoothness of every f.
     """
-    at_optimum = np.sqrt((objective.sample_gradients(objective.x_star) ** 2).sum(axis=2).max())
-    return float((at_optimum + objective.L * np.sqrt(v2)) ** 2)
+    at_optimum = steepest_at_optimum(config.sizes, config.n)
+    return float((at_optimum + objective_of(config).L * np.sqrt(v2)) ** 2)
 
 
 def step_bounds(config: RunConfig) -> Tuple[int, int]:
     """H_min and H_max."""
     if config.local_steps is None:
-        raise AssertionError("cases draw their local steps between bounds")
+        raise AssertionError("a case without bounds on its local steps")
     return config.local_steps
 
 
-def constants_of(table: Table, seen: Optional[Table] = None) -> Constants:
+def constants_of(table: Table, seen: Optional[Table] = None) -> bounds.Constants:
     """What the explicit floor of a case is made of, over all its seeds.
 
-    V_2, and with it V_1, are of the region visited in this table, or in another (``seen``).
+    V_2, and with it V_1, are of the region visited in this table, or in another one (``seen``).
     """
     config, objective = table.case.config, objective_of(table.case.config)
     low, high = step_bounds(config)
     v2 = float((seen or table)["v2_pushed"].max())
-    v1 = region_gradient(objective, v2)
-    return Constants(
+    v1 = region_gradient(config, v2)
+    return bounds.Constants(
         config.n, config.k, config.gamma, low, high, objective.L, objective.mu_F, v1, v2
     )
 
@@ -87,7 +85,7 @@ def constants_of(table: Table, seen: Optional[Table] = None) -> Constants:
 def remaining(config: RunConfig) -> np.ndarray:
     """The paper's factor of F(x_0) - F(x_*), for t = 0..T; (T+1,)."""
     alphas = [config.alpha_at(t) for t in range(1, config.epochs + 1)]
-    return decay(alphas, config.gamma, step_bounds(config)[0])
+    return bounds.decay(alphas, config.gamma, step_bounds(config)[0])
 
 
 def explicit(table: Table, seen: Optional[Table] = None) -> float:
@@ -99,40 +97,40 @@ def explicit(table: Table, seen: Optional[Table] = None) -> float:
     if config.b < config.q:
         return float("nan")
     if config.b:
-        return explicit_attacked_floor(c, config.b, config.q)
-    return explicit_floor(c)
+        return bounds.explicit_attacked_floor(c, config.b, config.q)
+    return bounds.explicit_floor(c)
 
 
 def explicit_bound(table: Table, seen: Optional[Table] = None) -> np.ndarray:
     """The theorem with the proof's constants, by epoch; (T+1,)."""
-    return bound(table.first, explicit(table, seen), remaining(table.case.config))
+    return bounds.bound(table.first, explicit(table, seen), remaining(table.case.config))
 
 
 def fitted_bound(table: Table) -> np.ndarray:
     """The theorem with the least floor under which it holds, by epoch; (T+1,)."""
     left = remaining(table.case.config)
-    return bound(table.first, fitted_floor(table.mean, left), left)
+    return bounds.bound(table.first, bounds.fitted_floor(table.mean, left), left)
 
 
 def exceeds(table: Table, seen: Optional[Table] = None) -> float:
     """The share of epochs in which the mean error lies above the explicit bound.
 
-    An error that is not finite lies above any bound, one that is not finite either included.
+    An error that is not finite lies above any bound, even above an infinite one.
     """
     mean, slack = table.mean, 1.0 + 1e-9
     return float(np.mean(~np.isfinite(mean) | ~(mean <= explicit_bound(table, seen) * slack)))
 
 
 def cannot_exceed(table: Table) -> bool:
-    """Whether no run could lie above the bound, V_2 being its own: ``L/2 V_2`` lies below it."""
+    """Whether no run could exceed a bound made of its own V_2: ``L/2 V_2`` lies below the bound."""
     c = constants_of(table)
     return bool((explicit_bound(table)[1:] >= c.L / 2.0 * c.V_2).all())
 
 
 def excess_of_rate(table: Table) -> np.ndarray:
-    """Error by ``rate^t (F(x_0) - F(x_*))`` from epoch 1 on: above 1 the rate does not bound it.
+    """Error divided by ``rate^t (F(x_0) - F(x_*))`` from epoch 1 on: above 1 the rate is no bound.
 
-    (seeds, T); 0 where the error is less than what float32 can tell from 0.
+    (seeds, T); 0 where float32 cannot distinguish the error from 0.
     """
     errors = table["error"][:, 1:]
     left = remaining(table.case.config)[1:] * table.first
@@ -146,29 +144,29 @@ def log_excess_of_rate(table: Table) -> List[float]:
 
 
 def epochs_to(table: Table, share: float) -> List[float]:
-    """Per seed, the first epoch with at most that share of the first error; T+1 if none."""
+    """Per seed, the first epoch with at most this share of the first error; T+1 if none."""
     never = table.case.config.epochs + 1.0
     below = table["error"] <= share * table.first
     return [float(np.argmax(row)) if row.any() else never for row in below]
 
 
 def weight_of(config: RunConfig) -> float:
-    """What V_2 is multiplied by in the theorem that applies; nan where none does (b < q)."""
+    """The factor of V_2 in the theorem: beta if something is trimmed; nan if b < q (no theorem)."""
     if config.b < config.q:
         return float("nan")
     if config.b:
-        return beta(config.n, config.k, config.b, config.q)
+        return bounds.beta(config.n, config.k, config.b, config.q)
     return 1.0 + 1.0 / config.k - 1.0 / config.n
 
 
 def assumptions(table: Table) -> Assumptions:
-    """The report on a problem."""
+    """The constants of a case's problem, and its floors."""
     config, objective = table.case.config, objective_of(table.case.config)
     c = constants_of(table)
     v1, v2 = float(table["gradient2"].max()), float(table["v2"].max())
     weight, floor = weight_of(config), explicit(table)
     paper_sum = v1 + weight * v2
-    fitted = fitted_floor(table.mean, remaining(config)) if weight == weight else weight
+    fitted = bounds.fitted_floor(table.mean, remaining(config)) if weight == weight else weight
     limit = min(1.0 / objective.L, 2.0)
     return Assumptions(
         case=table.case.name,
@@ -217,11 +215,11 @@ def run_ratios(table: Table) -> np.ndarray:
 
 
 def square_limit(table: Table) -> float:
-    """Where alpha_t = 1/t^2 ends on a quadratic without noise: each coordinate on its own."""
+    """The error at which alpha_t = 1/t^2 ends on a quadratic without noise, by coordinate."""
     objective = objective_of(table.case.config)
     steps, _ = step_bounds(table.case.config)
     left = [
-        inverse_square_limit((1.0 - table.case.config.gamma * curvature) ** steps)
+        bounds.inverse_square_limit((1.0 - table.case.config.gamma * curvature) ** steps)
         for curvature in objective.total
     ]
     x = objective.x_star + np.array(left) * (objective.x_0 - objective.x_star)
@@ -229,7 +227,7 @@ def square_limit(table: Table) -> float:
 
 
 def drift_limit(config: RunConfig) -> float:
-    """Where averaging local descent ends on unlike quadratics, whatever alpha: F less F(x_*).
+    """The error at which averaged local descent ends on unlike quadratics, whatever alpha.
 
     H steps from x take device i to ``c_i + (1 - gamma l_i)^H (x - c_i)`` on a coordinate; the mean
     over devices is x where ``sum_i w_i (x - c_i) = 0`` with ``w_i = 1 - (1 - gamma l_i)^H``.

@@ -1,4 +1,4 @@
-"""Where measured numbers are kept: a CSV for each case, a row for each seed and epoch; no MXNet."""
+"""Measured numbers: a CSV file for each case, a row for each seed and epoch; no MXNet."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import csv
 import io
 from functools import lru_cache
 from pathlib import Path
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
 
 import numpy as np
 
 from slsgd_mx.errors import RunError
-from slsgd_mx.system.files import disk_errors, read_text, write_atomically
+from slsgd_mx.system import files
+from slsgd_mx.system.files import read_text
 from slsgd_mx.theory.cases import Case
 
 
@@ -29,10 +30,13 @@ class Row(NamedTuple):
     deviation: float  # |Trmean_b - honest mean|^2 of this epoch
 
 
+Rows = Dict[int, List[Row]]  # whole runs by seed
+
+
 class Table:
     """The rows of a case, by column: (seeds, T+1)."""
 
-    def __init__(self, case: Case, rows: Dict[int, List[Row]]) -> None:
+    def __init__(self, case: Case, rows: Rows) -> None:
         self.case, self.seeds = case, sorted(rows)
         numbers = np.array([rows[seed] for seed in self.seeds], float)  # (seeds, T+1, columns)
         self._columns = {name: numbers[:, :, i] for i, name in enumerate(Row._fields)}
@@ -56,27 +60,27 @@ class Table:
         return self["error"][:, self.case.config.epochs // 2 + 1 :].mean(axis=1)
 
 
-def read_rows(folder: Path, case: Case) -> Dict[int, List[Row]]:
-    """Whole runs of a case by seed, {} if there is no table."""
+def read_rows(folder: Path, case: Case) -> Rows:
+    """The complete runs of a case by seed, {} if there is no table."""
     path = Path(folder) / case.file
     if not path.exists():
         return {}
-    found: Dict[int, List[Row]] = {}
+    found: Rows = {}
     try:
         lines = list(csv.reader(io.StringIO(read_text(path))))
         if lines[:1] != [list(Row._fields)]:
-            raise ValueError("its columns are others")
+            raise ValueError(f"its columns are not {','.join(Row._fields)}")
         for seed, epoch, *numbers in lines[1:]:
             row = Row(int(seed), int(epoch), *(float(number) for number in numbers))
             found.setdefault(row.seed, []).append(row)
     except (ValueError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): remove it and run slsgd-mx theory") from error
-    whole = list(range(case.config.epochs + 1))
-    return {seed: rows for seed, rows in found.items() if [r.epoch for r in rows] == whole}
+    epochs = list(range(case.config.epochs + 1))
+    return {seed: rows for seed, rows in found.items() if [r.epoch for r in rows] == epochs}
 
 
 def read_table(folder: Path, case: Case, seeds: Optional[int] = None) -> Table:
-    """The table of a case that has been computed, up to that many seeds (all there are)."""
+    """The table of a case, with at most that many seeds (default: all)."""
     rows = read_rows(folder, case)
     rows = {seed: rows[seed] for seed in sorted(rows) if seeds is None or seed < seeds}
     if not rows:
@@ -88,9 +92,9 @@ Find = Callable[[Case], Table]
 
 
 def finder(folder: Path, seeds: Optional[int] = None, more: bool = False) -> Find:
-    """What finds the table of a case, up to that many seeds, and reads each but once.
+    """A function from a case to its table with at most that many seeds; it reads each file once.
 
-    ``more``: cases that are run with more seeds than others come with all of theirs.
+    ``more``: cases that are run with more seeds than others have that many times more.
     """
 
     def find(case: Case) -> Table:
@@ -99,19 +103,20 @@ def finder(folder: Path, seeds: Optional[int] = None, more: bool = False) -> Fin
     return lru_cache(maxsize=None)(find)
 
 
-def write_rows(folder: Path, case: Case, rows: Dict[int, List[Row]]) -> None:
-    """Write the runs of a case, by ascending seed, whole or not at all."""
+Key = TypeVar("Key")
+
+
+def find_all(find: Find, cases: Mapping[Key, Case]) -> Dict[Key, Table]:
+    return {key: find(case) for key, case in cases.items()}
+
+
+def write_rows(folder: Path, case: Case, rows: Rows) -> None:
+    """Write the runs of a case, by ascending seed."""
     ordered = (row for seed in sorted(rows) for row in rows[seed])
     write_csv(Path(folder) / case.file, Row._fields, ordered)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table; numbers with nine digits, so that equal numbers are equal bytes."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([f"{cell:.9g}" if isinstance(cell, float) else cell for cell in row])
-    with disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, out.getvalue().encode())
+    """Write a table atomically, with nine digits, so that equal numbers are equal bytes."""
+    cells = ([f"{cell:.9g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
+    files.write_csv(path, columns, cells)

@@ -1,37 +1,15 @@
-"""What claims are judged by: estimates with their margins, and the values of runs."""
+"""What claims are judged by: limits, and the values of runs."""
 
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.claims_runs import ONE, judged, only, rows_of
 
-from slsgd_mx.claims import FAILS, HOLDS, OPEN, estimates, measures
-from slsgd_mx.claims.estimates import Estimate
+from slsgd_mx.claims import FAILS, HOLDS, OPEN, checks, measures
 from slsgd_mx.claims.evidence import Run
 from slsgd_mx.runs.metrics import epochs_to
-
-
-def test_students_t():
-    """Half of the density between -t and t, by the trapezoid rule, is 0.475."""
-    for degrees, t in enumerate(estimates._T, start=1):
-        x = np.linspace(0, t, 20_001)
-        scale = math.gamma((degrees + 1) / 2) / math.gamma(degrees / 2)
-        y = (1 + x**2 / degrees) ** (-(degrees + 1) / 2) * scale / math.sqrt(degrees * math.pi)
-        area = float(((y[1:] + y[:-1]) / 2 * np.diff(x)).sum())
-        assert area == pytest.approx(0.475, abs=3e-5)
-    assert len(estimates._T) == 30
-
-
-def test_the_margin_by_hand():
-    assert estimates.estimate([0.3], 0.05) == Estimate(0.3, 0.05)
-    mean, margin = estimates.estimate([1.0, 2.0, 6.0], 0.05)  # sd = sqrt(7)
-    assert mean == 3.0 and margin == pytest.approx(4.303 * math.sqrt(7 / 3))
-    assert estimates.estimate([2.0] * 5, 0.05) == Estimate(2.0, 0.0)
-    for r, t in ((31, 2.042), (32, 1.96)):
-        margin = estimates.estimate([-1.0, 1.0] * (r // 2) + [0.0] * (r % 2), 0.05).margin
-        assert margin == pytest.approx(t * math.sqrt(r // 2 * 2 / (r - 1) / r))
+from slsgd_mx.statistics import Estimate
 
 
 @pytest.mark.parametrize(
@@ -42,7 +20,7 @@ def test_the_margin_by_hand():
 def test_limits(mean, least, most):
     """The limit is 1; an interval that touches it holds, and does not fail."""
     found = Estimate(mean, 0.25)
-    assert (estimates.at_least(found, 1.0), estimates.at_most(found, 1.0)) == (least, most)
+    assert (checks.at_least(found, 1.0), checks.at_most(found, 1.0)) == (least, most)
 
 
 def in_memory(**numbers):
@@ -71,7 +49,7 @@ def test_a_loss_is_reached_when_it_is_met():
     assert found == [4, 8, 8, math.inf]
 
 
-def test_the_slow_down_without_attack_is_told_and_not_judged(tmp_path):
+def test_the_slow_down_without_attack_is_reported_and_not_judged(tmp_path):
     found = judged(tmp_path, "C1", only(dict(b=2, alpha=1.0), train_loss=0.5))
     assert found.verdict == HOLDS
     notes = [check.note.split("; ")[-1] for check in found.checks]

@@ -1,10 +1,10 @@
-"""C8: runs that are equal but for alpha have equal beginnings, computed apart or not."""
+"""C8: runs that are equal but for alpha have equal prefixes, shared or computed separately."""
 
 import pytest
 from helpers.claims_runs import UNBALANCED, judged, only
 
 from slsgd_mx.claims import FAILS, HOLDS, OPEN
-from slsgd_mx.figures.declarations import Size
+from slsgd_mx.figures.variants import Variant
 
 SHARED = dict(sessions=[{"after_epoch": 0, "prefix": "P"}, {"after_epoch": 8}])
 PAIRS = 4 + 4 + 3 + 3 + 2 + 2  # of Figures 1, 2, 3, 4, 11 and 12
@@ -18,7 +18,7 @@ PAIRS = 4 + 4 + 3 + 3 + 2 + 2  # of Figures 1, 2, 3, 4, 11 and 12
         (lambda c: {} if c.alpha < 1 else SHARED, HOLDS, PAIRS),
         (lambda c: {} if c.b == 2 and c.gamma == 0.05 else SHARED, HOLDS, 2),
         (lambda c: dict(sessions=[{"prefix": repr(c.alpha)}]), HOLDS, PAIRS),
-        (lambda c: dict(sessions=None), OPEN, 0),  # nobody knows
+        (lambda c: dict(sessions=None), OPEN, 0),  # no manifest
         (lambda c: dict(sessions=[]), OPEN, 0),
         (lambda c: dict(sessions="damaged"), OPEN, 0),
         (lambda c: dict(sessions=[{"after_epoch": 8}]), OPEN, 0),
@@ -26,7 +26,7 @@ PAIRS = 4 + 4 + 3 + 3 + 2 + 2  # of Figures 1, 2, 3, 4, 11 and 12
         (lambda c: dict(sessions=None) if c.alpha < 1 else {}, OPEN, 0),
     ],
 )
-def test_pairs_computed_apart(tmp_path, change, verdict, apart):
+def test_pairs_computed_separately(tmp_path, change, verdict, apart):
     found = judged(tmp_path, "C8", lambda c: {**change(c), **until_decay(c)})
     (check,) = found.checks
     assert (found.verdict, check.estimate, check.repeats) == (verdict, 0, PAIRS)
@@ -61,7 +61,7 @@ def until_decay(config, epoch=None, metric="test_loss", size=1e-16):
     + [("test_accuracy", 8, PAIRS - 4), ("test_accuracy", 10, 0), ("test_perplexity", 14, 0)],
 )
 def test_any_difference_before_the_decay_counts(tmp_path, metric, epoch, differ):
-    """Even of pairs that share their beginning, as the folders say."""
+    """Even between pairs that share their prefix, according to their manifests."""
     found = judged(tmp_path, "C8", lambda c: {**SHARED, **until_decay(c, epoch, metric)})
     assert found.checks[0].estimate == pytest.approx(differ / PAIRS)
     assert found.verdict == (FAILS if differ else OPEN)
@@ -70,7 +70,7 @@ def test_any_difference_before_the_decay_counts(tmp_path, metric, epoch, differ)
 
 def test_pairs_that_were_not_evaluated_before_the_decay_are_not_counted(tmp_path):
     """An evaluation every 10 epochs, at T and where a run diverged."""
-    early = Size("smoke", {"epochs": 20, "eval_every": 10, "alpha_decay_epoch": 5}, repeats=1)
+    early = Variant("smoke", {"epochs": 20, "eval_every": 10, "alpha_decay_epoch": 5}, repeats=1)
     (check,) = judged(tmp_path, "C8", size=early).checks
     assert (check.verdict, check.repeats) == (OPEN, 0) and "say nothing" in check.note
     assert "0 pairs compared, 0 of them computed apart" in check.note

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,12 @@ from helpers.claims_runs import ONE, judged, make, only, typical, write
 from slsgd_mx import claims
 from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, THEORY, Check, Verdict, catalogue, report
 from slsgd_mx.cli.claims import claims as command
-from slsgd_mx.figures.declarations import FIGURES, Size, runs_of
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.system.processes import environment
 
 
-def test_every_claim_is_said_with_its_rule():
+def test_every_claim_has_its_rule():
     assert list(CLAIMS) == [f"C{n}" for n in range(1, 13)]
     for id, claim in CLAIMS.items():
         assert claim.id == id and claim.rule
@@ -37,7 +38,7 @@ def test_text(tmp_path):
     )
 
 
-def test_json_holds_all_and_is_the_same_every_time(tmp_path):
+def test_json_is_complete_and_repeatable(tmp_path):
     for home, order in ((tmp_path / "a", 1), (tmp_path / "b", -1)):
         runs = {run: 0 for name in FIGURES for run in runs_of(FIGURES[name], ONE)}
         for config in list(runs)[::order][:60]:
@@ -49,15 +50,10 @@ def test_json_holds_all_and_is_the_same_every_time(tmp_path):
     assert json.dumps(read, sort_keys=True, indent=1) + "\n" == text
     for verdict, found in zip(verdicts, read["claims"]):
         claim = CLAIMS[found["id"]]
-        assert [found[x] for x in ("text", "where", "rule")] == [
-            claim.text,
-            claim.where,
-            claim.rule,
-        ]
-        checks = [
-            Check(**{**c, "missing": k.missing}) for c, k in zip(found["checks"], verdict.checks)
-        ]
-        assert [c["missing"] for c in found["checks"]] == [len(k.missing) for k in verdict.checks]
+        assert all(found[x] == getattr(claim, x) for x in ("text", "where", "rule"))
+        pairs = list(zip(found["checks"], verdict.checks))
+        checks = [Check(**{**said, "missing": check.missing}) for said, check in pairs]
+        assert all(said["missing"] == len(check.missing) for said, check in pairs)
         assert Verdict(found["id"], found["verdict"], checks, found["missing"]) == verdict
     assert claims.to_json(claims.judge_all(tmp_path / "a", ONE), {"preset": "smoke"}) == text
     assert str(tmp_path) not in text
@@ -77,7 +73,7 @@ def test_json_has_no_bare_nan():
     assert (first["estimate"], first["margin"], second["limit"]) == ("NaN", "Infinity", "-Infinity")
 
 
-def test_markdown_shows_the_numbers_a_verdict_hangs_on():
+def test_markdown_shows_the_numbers_that_decide_a_verdict():
     checks = [
         Check("a|b", HOLDS, "at least", 0.9, 0.95, 0.01, 3),
         Check("nearest", HOLDS, "at least", 0.9, 0.97, 0.06, 3),
@@ -98,7 +94,7 @@ def test_markdown_shows_the_numbers_a_verdict_hangs_on():
     assert "a\\|b" in claims.to_markdown([claims.decide("C1", checks[:1])])
 
 
-def test_a_count_is_decisive_where_no_sample_is_and_what_is_sure_where_nothing_else_is():
+def test_samples_decide_before_counts_and_counts_before_checks_that_could_not_fail():
     sample = Check("sample", HOLDS, "at most", 0.5, 0.1, 0.05, 3)
     count = Check("count", HOLDS, "at most", 0.0, 0.0, 0.0, 3, exact=True)
     sure = Check("sure", HOLDS, "at most", 0.0, 0.0, 0.0, 3, exact=True, sure=True)
@@ -127,7 +123,7 @@ def call(capsys, *arguments):
 
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    size = Size("smoke", {"epochs": 16}, repeats=1, seed=7)
+    size = Variant("smoke", {"epochs": 16}, repeats=1, seed=7)
     make(Path("runs"), "C3", size, only(dict(q=2), test_accuracy=0.6))
     verdicts = claims.judge_all(Path("runs"), size)
     assert [v.verdict for v in verdicts] == [OPEN, OPEN, FAILS, HOLDS, HOLDS, *[OPEN] * 7]
@@ -138,7 +134,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         "what to do now: slsgd-mx theory computes what C10, C11, C12 lack\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
-    said = call(capsys, *ASKED, "--json", "--out", "made/here")
+    said = call(capsys, *ASKED, "--json", "--figures", "made/here")
     about = {"preset": "smoke", "seeds": [7], "changes": {"epochs": 16}}
     about.update(alphas=[0.6, 0.8, 1.0], loss=None)
     assert said.out == claims.to_json(verdicts, about) and "computes the missing" in said.err
@@ -157,19 +153,17 @@ def test_the_command_on_another_folder(tmp_path, monkeypatch, capsys):
 
 def test_the_command_without_anything_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(catalogue, "CLAIMS", {"C3": CLAIMS["C3"]})
-    make(tmp_path, "C3", Size("smoke", {"epochs": 16}, repeats=1, seed=7))
+    make(tmp_path, "C3", Variant("smoke", {"epochs": 16}, repeats=1, seed=7))
     said = call(capsys, *ASKED, "--runs", str(tmp_path))
     assert said.out.startswith("C3  holds") and "what to do" not in said.out + said.err
 
 
 def test_nothing_heavy_is_imported(tmp_path):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom slsgd_mx import claims, figures\n"
-        "claims.to_json(claims.judge_all(Path('none'), figures.Size('smoke', {})))\n"
+        "import sys\nfrom pathlib import Path\nfrom slsgd_mx import claims\n"
+        "from slsgd_mx.figures.variants import Variant\n"
+        "claims.to_json(claims.judge_all(Path('none'), Variant('smoke', {})))\n"
         "print({'mxnet', 'matplotlib'} & set(sys.modules))"
     )
-    home = {**os.environ, "PYTHONPATH": str(Path(claims.__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, env=home, cwd=tmp_path
-    )
-    assert done.stdout == b"set()\n"
+    call = [sys.executable, "-c", code]
+    assert subprocess.check_output(call, env=environment(1), cwd=tmp_path) == b"set()\n"

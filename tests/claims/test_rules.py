@@ -22,9 +22,10 @@ from helpers.claims_runs import (
 
 from slsgd_mx import claims
 from slsgd_mx.claims import FAILS, HOLDS, OPEN, evidence
-from slsgd_mx.claims.estimates import GUESSING
-from slsgd_mx.figures.declarations import FIGURES, runs_of
-from slsgd_mx.runs.folder import RunStore
+from slsgd_mx.claims.measures import GUESSING
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import runs_of
+from slsgd_mx.runs.metrics import read_metrics
 
 # ---- every claim: holds, fails, stays open -------------------------------------------------------
 
@@ -156,7 +157,7 @@ def test_the_margin_of_a_claim_by_hand(tmp_path):
 
 @pytest.mark.parametrize("claim", ["C2", "C4"])
 def test_seeds_are_paired(tmp_path, claim):
-    """What else differs by nats does not hide a difference of a thousandth within each pair."""
+    """Differences of nats between pairs do not hide a thousandth within each pair."""
 
     def change(config):
         worse = config.q > 0 if claim == "C4" else config.sizes.partition == "unbalanced"
@@ -240,8 +241,8 @@ def test_text_of_which_nothing_was_learned(tmp_path, gained):
     assert found.verdict == OPEN and {check.estimate for check in found.checks} == {None}
 
 
-def test_worse_than_nothing_is_nothing(tmp_path):
-    """Else one run that went far astray would leave a sure failure open."""
+def test_progress_is_never_negative(tmp_path):
+    """Otherwise one run far below "nothing learned" would leave a clear failure open."""
     astray = by_seed(dict(q=2, b=0), "test_loss", [6.0, 1e6])
     found = judged(tmp_path, "C9", astray, replace(ONE, repeats=2))
     assert found.verdict == HOLDS and find(found, "LSTM", "b=0, q=2: progress").estimate == 0
@@ -256,34 +257,32 @@ def test_pairs_that_both_diverged_say_nothing(tmp_path):
     assert check.estimate == pytest.approx(((4 - 2) + (8 - 4)) / 2)
 
 
-def lose(home, config, state):
-    """Make a run that is done one that is not."""
-    folder = home / config.slug
+def lose(folder, state):
+    """Damage a finished run, or make it unfinished."""
+    metrics = folder / "metrics.csv"
     if state == "words":
-        (folder / "metrics.csv").write_text((folder / "metrics.csv").read_text().replace("0.", "x"))
-        rows = RunStore(folder, config).rows()
-        (folder / "DONE").write_text(json.dumps(rows[-1]))
+        metrics.write_text(metrics.read_text().replace("0.", "x"))
+        (folder / "DONE").write_text(json.dumps(read_metrics(folder)[-1]))
     elif state == "cut":
-        (folder / "metrics.csv").write_text("epoch\n2\n")
-    elif state == "bytes":
-        (folder / "metrics.csv").write_bytes(b"\xff\n")
-    elif state == "diverged bytes":  # both
-        (folder / "metrics.csv").write_bytes(b"\xff\n")
-        (folder / "DIVERGED").write_text("stopped being finite")
+        metrics.write_text("epoch\n2\n")
+    elif state.endswith("bytes"):
+        metrics.write_bytes(b"\xff\n")
     else:
         (folder / "DONE").unlink()
+    if state == "diverged bytes":
+        (folder / "DIVERGED").write_text("stopped being finite")
     if state == "begun":
         (folder / "checkpoint").mkdir()
         (folder / "checkpoint" / "epoch-000002.e3b0c44298fc1c14.params").touch()
 
 
 @pytest.mark.parametrize("state", ["missing", "begun", "words", "cut", "bytes", "diverged bytes"])
-def test_runs_that_are_not_there(tmp_path, state):
-    """A check goes by the seeds that are whole; a claim does not hold before all runs are there."""
+def test_missing_and_damaged_runs(tmp_path, state):
+    """A check uses the seeds whose runs are finished; a claim needs all of them to hold."""
     size = replace(ONE, repeats=2)
     make(tmp_path, "C3", size)
     lost = next(r for r in runs_of(FIGURES["fig3"], size) if (r.q, r.b, r.seed) == (2, 0, 1))
-    lose(tmp_path, lost, state)
+    lose(tmp_path / lost.slug, state)
     found = judge(tmp_path, "C3", size)
     name = lost.slug + {"missing": "", "begun": " (begun)"}.get(state, " (damaged)")
     check = found.checks[0]
@@ -313,7 +312,7 @@ def test_missing_runs_do_not_hide_a_failure(tmp_path):
 def test_an_alpha_that_never_decays_is_not_compared(tmp_path):
     size = replace(ONE, changes={"epochs": 2, "eval_every": 2})
     found = judged(tmp_path, "C1", size=size)
-    assert find(found, "balanced, gamma=0.1, alpha=0.8, b=0").estimate is None
-    assert "with itself" in find(found, "balanced, gamma=0.1, alpha=0.8, b=0").note
+    check = find(found, "balanced, gamma=0.1, alpha=0.8, b=0")
+    assert check.estimate is None and "with itself" in check.note
     assert find(found, "balanced, gamma=0.1, alpha=0.8, b=2").estimate is not None
     assert judged(tmp_path / "8", "C8", size=size).checks[0].repeats == 0

@@ -3,38 +3,36 @@
 import numpy as np
 import pytest
 from helpers.claims_runs import find
-from helpers.theory_tables import judge, later, make, only
+from helpers.theory_tables import cases_of, judge, later, make, only
 
 from slsgd_mx.claims import FAILS, HOLDS, OPEN, THEORY
 from slsgd_mx.claims.report import to_markdown
 from slsgd_mx.theory import summary
-from slsgd_mx.theory.cases import attack_cases, cases_of, rate_cases
-from slsgd_mx.theory.tables import read_rows, read_table, write_rows
+from slsgd_mx.theory.cases import attack_cases, rate_cases
+from slsgd_mx.theory.tables import Table, write_rows
 
 PART = {"C10": "thm1", "C11": "thm2", "C12": "prop1"}
 
 
 @pytest.mark.parametrize("claim", THEORY)
-def test_every_claim_holds_on_typical_tables(tmp_path, claim):
-    make(tmp_path, PART[claim])
-    found = judge(tmp_path, claim)
+def test_every_claim_holds_on_typical_tables(claim):
+    found = judge(claim, make(PART[claim]))
     assert {check.verdict for check in found.checks} == {HOLDS}, found
     assert found.verdict == HOLDS and found.missing == []
     assert {check.repeats for check in found.checks} == {4}
 
 
 @pytest.mark.parametrize("claim", THEORY)
-def test_without_tables_it_is_open_and_says_what_is_missing(tmp_path, claim):
-    found = judge(tmp_path, claim)
+def test_without_tables_it_is_open_and_names_what_is_missing(claim):
+    found = judge(claim, {})
     assert found.verdict == OPEN and all(check.estimate is None for check in found.checks)
     names = {case.name for case in cases_of(PART[claim])}
     assert found.missing and set(found.missing) <= names
 
 
 @pytest.mark.parametrize("claim", THEORY)
-def test_one_seed_decides_nothing_but_counts(tmp_path, claim):
-    make(tmp_path, PART[claim], seeds=1)
-    found = judge(tmp_path, claim)
+def test_one_seed_decides_nothing_but_counts(claim):
+    found = judge(claim, make(PART[claim], seeds=1))
     assert found.verdict == OPEN
     for check in found.checks:
         assert check.verdict == (HOLDS if "share" in check.what else OPEN)
@@ -62,38 +60,33 @@ def test_one_seed_decides_nothing_but_counts(tmp_path, claim):
         ("C12", "prop1-plain", lambda e: np.full_like(e, 3.0), "b=0, alpha=1"),
     ],
 )  # fmt: skip
-def test_one_case_that_behaves_otherwise_decides_the_claim(tmp_path, claim, start, do, what):
-    make(tmp_path, PART[claim], only(start, do))
-    found = judge(tmp_path, claim)
+def test_one_case_that_contradicts_the_claim_decides_it(claim, start, do, what):
+    found = judge(claim, make(PART[claim], only(start, do)))
     assert found.verdict == FAILS
     failed = [check.what for check in found.checks if check.verdict == FAILS]
     assert len(failed) == 1 and failed[0].startswith(what)
 
 
-def test_checks_that_could_not_fail_are_counted_apart(tmp_path):
+def test_checks_that_could_not_fail_are_counted_separately():
     """V_2 of the same run bounds its error; V_2 of the run without attack does not."""
-    make(tmp_path, "thm1")
-    make(tmp_path, "thm2")
-    rate, trimming = judge(tmp_path, "C10"), judge(tmp_path, "C11")
+    rate, trimming = judge("C10", make("thm1")), judge("C11", make("thm2"))
     assert [check.sure for check in rate.checks] == [True] * 6 + [False] * 7
-    assert all(check.note == "could not fail: L/2 V_2 is below the bound" for check in
-               rate.checks[:6])  # fmt: skip
+    notes = {check.note for check in rate.checks[:6]}
+    assert notes == {"could not fail: L/2 V_2 is below the bound"}
     assert not any(check.sure for check in trimming.checks)
     said = to_markdown([rate, trimming])
     assert "7 of the 7 checks that could fail hold (6 could not); " in said
     assert "21 of 21 checks hold; " in said
 
 
-def test_C11_takes_V_2_from_the_run_without_attack(tmp_path):
-    """An error that V_2 of its own run would excuse: Proposition 1's divergence, say."""
-    make(tmp_path, "thm2")
-    case = attack_cases()["negation-1e6"]
-    rows = read_rows(tmp_path / "theory", case)
+def test_C11_takes_V_2_from_the_run_without_attack():
+    """An error that is within the bound made of its own V_2, like Proposition 1's divergence."""
+    tables, case = make("thm2"), attack_cases()["negation-1e6"]
+    rows = tables[case]
     for seed in rows:
         rows[seed][1:] = [r._replace(error=1e11, v2=1e12, v2_pushed=1e12) for r in rows[seed][1:]]
-    write_rows(tmp_path / "theory", case, rows)
-    assert summary.exceeds(read_table(tmp_path / "theory", case)) == 0
-    found = find(judge(tmp_path, "C11"), "negation, c=1e6: share")
+    assert summary.exceeds(Table(case, rows)) == 0
+    found = find(judge("C11", tables), "negation, c=1e6: share")
     assert found.verdict == FAILS and found.estimate == pytest.approx(40 / 41)
 
 
@@ -112,57 +105,46 @@ def test_C11_takes_V_2_from_the_run_without_attack(tmp_path):
         ("C12", "prop1-plain-1e06", "b=0, alpha=1", OPEN),
     ],
 )
-def test_one_seed_that_is_not_finite_is_never_left_out(tmp_path, claim, start, what, verdict):
+def test_one_seed_that_is_not_finite_is_never_left_out(claim, start, what, verdict):
     def diverge(case, errors, seed):
         return later(np.inf)(errors) if case.name.startswith(start) and seed == 2 else errors
 
-    make(tmp_path, PART[claim], diverge)
-    check = find(judge(tmp_path, claim), what)
+    check = find(judge(claim, make(PART[claim], diverge)), what)
     assert check.verdict == verdict
     assert check.note in ("", "1 of 4 values are not finite")
     assert ("share" in check.what) == (check.note == "")
 
 
-def test_trimming_that_lets_c_through_is_seen(tmp_path):
+def test_trimming_that_does_not_stop_c_fails():
     def through(case, errors, seed):
         follows = case.name.startswith("prop1-trimmed")
         return later(case.config.attack_scale**0.5)(errors) if follows else errors
 
-    make(tmp_path, "prop1", through)
-    assert find(judge(tmp_path, "C12"), "b=2, alpha=1").verdict == FAILS
+    assert find(judge("C12", make("prop1", through)), "b=2, alpha=1").verdict == FAILS
 
 
-def test_seeds_that_disagree_leave_it_open(tmp_path):
+def test_seeds_that_disagree_leave_it_open():
     def wild(case, errors, seed):
         return later((0.2, 5)[seed % 2])(errors) if case.name.endswith("b4-q1") else errors
 
-    make(tmp_path, "thm2", wild)
-    check = find(judge(tmp_path, "C11"), "symmetric, b=4")
+    check = find(judge("C11", make("thm2", wild)), "symmetric, b=4")
     assert check.verdict == OPEN and check.margin > abs(check.estimate)
 
 
-def test_only_seeds_that_all_tables_have_are_compared(tmp_path):
-    make(tmp_path, "thm2")
-    case = attack_cases()["negation-1e6"]
-    rows = read_rows(tmp_path / "theory", case)
-    write_rows(tmp_path / "theory", case, {seed: rows[seed] for seed in (1, 2, 3)})
-    found = judge(tmp_path, "C11")
+def test_only_seeds_that_all_tables_have_are_compared():
+    tables = make("thm2")
+    del tables[attack_cases()["negation-1e6"]][0]
+    found = judge("C11", tables)
     assert find(found, "negation, c=1e6 by").repeats == 3
     assert find(found, "gaussian, c=1e6 by").repeats == 4
 
 
-def test_a_damaged_table_is_as_good_as_none(tmp_path):
-    make(tmp_path, "thm1")
-    case = rate_cases()["weak"]
-    (tmp_path / "theory" / case.file).write_text("seed,epoch\nzero,one\n")
-    found = judge(tmp_path, "C10")
-    assert found.verdict == OPEN and found.missing == [case.name]
-
-
-def test_a_table_of_other_sizes_is_none(tmp_path):
-    """The name of a file holds what determines its numbers."""
-    case = rate_cases()["weak"]
-    assert case.config.sizes.mu == 0.01 and case.file.startswith("thm1-rate-weak-")
-    assert len({each.file for part in PART.values() for each in cases_of(part)}) == sum(
-        len(cases_of(part)) for part in PART.values()
-    )
+@pytest.mark.parametrize("damaged", [True, False])
+def test_tables_are_read_and_a_damaged_one_counts_as_missing(tmp_path, damaged):
+    tables, case = make("thm1"), rate_cases()["weak"]
+    write_rows(tmp_path / "theory", case, tables.pop(case))
+    if damaged:
+        (tmp_path / "theory" / case.file).write_text("seed,epoch\nzero,one\n")
+    found = judge("C10", tables, tmp_path)
+    assert found.verdict == (OPEN if damaged else HOLDS)
+    assert found.missing == ([case.name] if damaged else [])

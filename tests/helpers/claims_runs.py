@@ -1,15 +1,17 @@
-"""Made-up runs for tests of claims: typical ones, on which all hold, and changes of them."""
+"""Made-up runs for tests of claims: typical ones, on which all claims hold, and variations."""
 
 import json
 from pathlib import Path
 
 from slsgd_mx import claims
 from slsgd_mx.claims import CLAIMS
-from slsgd_mx.figures.declarations import FIGURES, Size, runs_of
-from slsgd_mx.runs.folder import RunStore, _to_csv
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.system.files import to_csv
 
 # T=16, an evaluation every 2 epochs, alpha decays at 8 (LSTM: 12); T=8 in Figures 5 and 6
-ONE = Size("smoke", {"epochs": 16, "eval_every": 2}, repeats=1, loss=2.0)
+ONE = Variant("smoke", {"epochs": 16, "eval_every": 2}, repeats=1, loss=2.0)
 BALANCED, UNBALANCED = dict(partition="balanced"), dict(partition="unbalanced")
 FIGURES_OF = {
     **dict(C1="1", C2="1 2", C3="3 4", C4="3 4", C5="3 4", C6="5", C7="6"),
@@ -37,35 +39,31 @@ def at(progress):
 
 
 def rows_of(config, until=None, **numbers):
-    due = [t for t in range(1, config.epochs + 1) if t % config.eval_every == 0]
-    values = {name: numbers.get(name, 0.5) for name in RunStore(Path(), config).columns}
-    return [
-        {
-            **{n: repr(float(v(t) if callable(v) else v)) for n, v in values.items()},
-            "epoch": str(t),
-        }
-        for t in due
-        if until is None or t <= until
-    ]
+    due = range(config.eval_every, (until or config.epochs) + 1, config.eval_every)
+    columns = dict.fromkeys(RunFolder(Path(), config).columns, 0.5)
+    values = {name: numbers.get(name, value) for name, value in columns.items()}
+
+    def row(t):
+        return {n: repr(float(v(t) if callable(v) else v)) for n, v in values.items()}
+
+    return [{**row(t), "epoch": str(t)} for t in due]
 
 
 def write(home, config, state="done", sessions=({"after_epoch": 0},), until=None, **numbers):
-    """A run folder as the store leaves it."""
+    """A run folder as the store writes it."""
     folder = home / config.slug
     folder.mkdir(parents=True)
     rows = rows_of(config, until, **numbers)
     (folder / "config.json").write_text(config.to_json())
-    (folder / "metrics.csv").write_bytes(_to_csv(RunStore(folder, config).columns, rows))
+    (folder / "metrics.csv").write_text(to_csv(list(rows[0]), [row.values() for row in rows]))
     if sessions is not None:
         (folder / "manifest.json").write_text(json.dumps({"sessions": list(sessions)}))
-    if state == "diverged":
-        (folder / "DIVERGED").write_text("stopped being finite")
-    else:
-        (folder / "DONE").write_text(json.dumps(rows[-1]) + "\nmodel 0\n")
+    end = "DIVERGED" if state == "diverged" else "DONE"
+    (folder / end).write_text(json.dumps(rows[-1]) + "\nmodel 0\n")
 
 
 def make(home, claim, size=ONE, change=lambda config: {}):
-    """The runs a claim needs, typical but for what ``change`` says."""
+    """The runs a claim needs, typical except for what ``change`` returns."""
     runs = [run for n in FIGURES_OF[claim].split() for run in runs_of(FIGURES[f"fig{n}"], size)]
     for config in dict.fromkeys(runs):
         numbers = {**typical(config), **(change(config) or {})}
@@ -83,7 +81,7 @@ def judged(home, claim, change=lambda config: {}, size=ONE):
 
 
 def only(who, **numbers):
-    """Change the runs for which ``who`` is an attribute's value each, as in dict(b=2, q=0)."""
+    """Change the runs whose attributes have the values of ``who``, as in dict(b=2, q=0)."""
 
     def change(config):
         own = {"partition": config.sizes.partition, **vars(config)}
@@ -93,7 +91,7 @@ def only(who, **numbers):
 
 
 def find(verdict, start, end=""):
-    """The check of that name, or of the one that starts and ends so."""
+    """The check whose name starts and ends so."""
     names = [check.what for check in verdict.checks]
     (name,) = [name for name in names if name.startswith(start) and name.endswith(end)]
     return verdict.checks[names.index(name)]

@@ -1,14 +1,16 @@
-"""Made-up tables of the theory's cases: typical ones, on which every claim holds, and changes."""
+"""Made-up tables of the theory's cases, in memory: typical ones, on which C10 to C12 hold."""
+
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from slsgd_mx import claims
 from slsgd_mx.claims import CLAIMS
-from slsgd_mx.figures.declarations import Size
+from slsgd_mx.figures.variants import Variant
 from slsgd_mx.theory import cases, summary
 from slsgd_mx.theory.cases import Case
-from slsgd_mx.theory.proof import beta_of
-from slsgd_mx.theory.tables import Row, Table, write_rows
+from slsgd_mx.theory.tables import Row, Table
 
 
 def tiny(name="tiny", problem=None, omniscient=False, **changes):
@@ -17,7 +19,7 @@ def tiny(name="tiny", problem=None, omniscient=False, **changes):
 
 
 def table_of(case, seeds=2):
-    """A table that is measured."""
+    """A measured table."""
     from slsgd_mx.theory.measure import measure
 
     return Table(case, {seed: measure(case, seed) for seed in range(seeds)})
@@ -29,8 +31,12 @@ def flat_table(case, errors):
     return Table(case, {0: rows, 1: [row._replace(seed=1) for row in rows]})
 
 
+cases_of = lru_cache(maxsize=None)(cases.cases_of)
+
+
+@lru_cache(maxsize=None)
 def typical(case):
-    """The error at each epoch on which C10 to C12 hold."""
+    """The error at each epoch with which C10 to C12 hold."""
     config, name = case.config, case.name
     first = summary.objective_of(config).error(summary.objective_of(config).x_0)
     left = summary.remaining(config)
@@ -41,37 +47,31 @@ def typical(case):
         return np.where(np.arange(len(left)) == 0, first, last)
     floor = 0.05 * config.alpha * first
     if name.startswith("thm2") and "attack" not in name:
-        floor = 0.01 * beta_of(case) * first
+        floor = 0.01 * summary.weight_of(config) * first
     return np.concatenate([[first], first * left[1:] ** 3 + floor])
 
 
-def rows_of(case, seed, errors):
-    """Rows as ``measure`` makes them; V_2 is 25 throughout."""
+def rows_of(case, seed, change):
+    """Rows as ``measure`` makes them; V_2 is 25 throughout, seeds differ by up to 2 %."""
+    errors = typical(case)
+    errors = change(case, np.concatenate([errors[:1], errors[1:] * (1 - 0.01 * (seed % 3))]), seed)
     return [
         Row(seed, t, float(e), float(e), 100.0, 25.0, 25.0, 3.0 * (t > 0), 0.5 * (t > 0))
         for t, e in enumerate(errors)
     ]
 
 
-def jitter(errors, seed):
-    """Seeds differ by up to 2 %, the start and what is exact aside."""
-    return np.concatenate([errors[:1], errors[1:] * (1 - 0.01 * (seed % 3))])
+def make(part, change=lambda case, errors, seed: errors, seeds=4):
+    """Rows of all cases of a part, typical except for what ``change`` does: {case: rows}."""
+    return {
+        case: {seed: rows_of(case, seed, change) for seed in range(seeds)}
+        for case in cases_of(part)
+    }
 
 
-def make(home, part, change=lambda case, errors, seed: errors, seeds=4, skip=()):
-    """The tables of a part under ``home``/theory, typical but for what ``change`` does."""
-    for case in cases.cases_of(part):
-        if case.name in skip:
-            continue
-        rows = {}
-        for seed in range(seeds):
-            errors = jitter(typical(case), seed)
-            rows[seed] = rows_of(case, seed, np.asarray(change(case, errors, seed), float))
-        write_rows(home / "theory", case, rows)
-
-
-def judge(home, claim):
-    evidence = claims.Evidence(home, Size("smoke", {}))
+def judge(claim, tables, home="none"):
+    """The verdict on a claim, given {case: rows}; other tables are read from ``home``/theory."""
+    evidence = claims.Evidence(Path(home), Variant("smoke", {}), tables=dict(tables))
     return claims.decide(claim, CLAIMS[claim].judge(evidence))
 
 

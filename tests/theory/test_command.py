@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from slsgd_mx.cli import main
+from slsgd_mx.system.processes import environment
 from slsgd_mx.theory import cases
 from slsgd_mx.theory.tables import read_rows
 
@@ -68,11 +69,9 @@ def test_help_teaches():
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path):
-    home = str(Path(__file__).resolve().parents[2])
-    environment = {**os.environ, "PYTHONPATH": home, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "slsgd_mx", "theory", "prop1", "--seeds", "200", "--jobs", "2"],
-        cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True,
+        cwd=tmp_path, env=environment(1), stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     folder, end = tmp_path / "runs" / "theory", time.monotonic() + 60
     while not (folder.is_dir() and any(folder.glob("*.csv"))) and time.monotonic() < end:

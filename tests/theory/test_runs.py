@@ -9,11 +9,12 @@ from helpers.theory_tables import table_of, tiny
 from slsgd_mx.core.algorithm import run_epoch
 from slsgd_mx.core.server import ModelServer
 from slsgd_mx.errors import RunError
+from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.problems.task import ProblemTask
 from slsgd_mx.theory import PARTS, cases, measure, summary
-from slsgd_mx.theory.adversary import WatchingServer
 from slsgd_mx.theory.bounds import sharp_lemma
 from slsgd_mx.theory.compute import compute, missing_jobs
+from slsgd_mx.theory.measure import WatchingServer
 from slsgd_mx.theory.tables import finder, read_rows, read_table, write_rows
 
 
@@ -21,7 +22,7 @@ def every_case():
     return [case for part in PARTS for case in cases.cases_of(part)]
 
 
-def test_cases_have_names_of_their_own_and_legal_learning_rates():
+def test_cases_have_unique_names_and_legal_learning_rates():
     found = every_case()
     assert len({case.name for case in found}) == len({case.file for case in found}) == len(found)
     for case in found:
@@ -32,7 +33,7 @@ def test_cases_have_names_of_their_own_and_legal_learning_rates():
         assert case.omniscient == (case.config.attack == "silent")
 
 
-def test_the_issue_is_covered():
+def test_cases_cover_all_objectives_and_attacks():
     kinds = {case.config.sizes.objective for case in cases.problem_cases().values()}
     assert kinds == {"quadratic", "least-squares", "logistic", "waves"}
     mus = {n: summary.objective_of(c.config).mu_F for n, c in cases.problem_cases().items()}
@@ -46,19 +47,18 @@ def test_every_attacked_case_has_its_problem_without_attack():
     for case in cases.cases_of("thm2"):
         free = cases.unattacked(case)
         assert free.config.q == free.config.b == 0 and free.config.attack is None
-        same = ("task", "n", "k", "gamma", "alpha", "local_steps", "epochs", "batch_size")
+        same = ("sizes", "n", "k", "gamma", "alpha", "local_steps", "epochs", "batch_size")
         assert all(getattr(free.config, name) == getattr(case.config, name) for name in same)
         assert cases.unattacked(free) == free
 
 
-def test_replaced_settings_are_other_files():
+def test_another_configuration_has_another_file():
     case = tiny()
     other = replace(case, config=replace(case.config, gamma=0.05))
     assert case.file != other.file and case.file != replace(case, omniscient=True).file
 
 
-def test_rows_are_those_of_the_plain_server():
-    """The watching server changes nothing: the same model as without it, to the bit."""
+def test_the_watching_server_computes_the_same_model():
     case = tiny(q=1, b=1, attack="negation", attack_scale=30.0)
     rows = measure.measure(case, 3)
     config = case.seeded(3)
@@ -80,34 +80,22 @@ def test_the_largest_squares_only_grow():
     assert all(row.v2_pushed >= row.v2 and row.v2_pushed >= row.distance2 for row in rows)
 
 
-def test_deviation_and_variance_of_the_pushes():
-    server = WatchingServer(4, 1, "keep", np.zeros(1))
-    server.init("x", measure_nd([0.0]))
+@pytest.mark.parametrize(
+    "nonfinite, bad, model",
+    [("keep", np.inf, 4.0), ("reject", np.nan, 2.0)],  # (2 + 6) / 2, or 2 without the bad push
+)
+def test_deviation_and_variance_of_the_pushes(nonfinite, bad, model):
+    server = WatchingServer(4, 1, nonfinite, np.zeros(1))
+    server.init("x", mx.nd.array([0.0]))
     server.poisoned = [3]
-    for slot, value in enumerate([1.0, 2.0, 6.0, np.inf]):
-        server.push("x", measure_nd([value]), slot)
+    for slot, value in enumerate([1.0, 2.0, 6.0, bad]):
+        server.push("x", mx.nd.array([value]), slot)
     server.update(1.0)
-    assert server.values()["x"].tolist() == [4.0]  # (2 + 6) / 2, and the honest mean is 3
+    assert server.values()["x"].tolist() == [model]  # the honest mean is 3
     assert server.deviation == pytest.approx(1.0) and server.variance == pytest.approx(14 / 3)
 
 
-def measure_nd(values):
-    from slsgd_mx.system.mxnet import mx
-
-    return mx.nd.array(values)
-
-
-def test_refused_pushes_play_no_part():
-    server = WatchingServer(4, 1, "reject", np.zeros(1))
-    server.init("x", measure_nd([0.0]))
-    server.poisoned = [3]
-    for slot, value in enumerate([1.0, 2.0, 6.0, np.nan]):
-        server.push("x", measure_nd([value]), slot)
-    server.update(1.0)
-    assert server.values()["x"].tolist() == [2.0] and server.deviation == pytest.approx(1.0)
-
-
-def test_the_adversary_does_more_harm_than_the_attacks_there_are():
+def test_the_adversary_does_more_harm_than_other_attacks():
     floors = {}
     for attack in ("negation", "gaussian", "inf", "silent"):
         keep = dict(nonfinite="keep") if attack == "inf" else {}
@@ -118,10 +106,10 @@ def test_the_adversary_does_more_harm_than_the_attacks_there_are():
     assert floors["silent"] == max(floors.values()) > 1.2 * floors["negation"]
 
 
-def test_V_1_and_V_2_leave_out_what_is_poisoned():
-    """A worker that flips labels starts afresh, anywhere: that is no iterate of the honest."""
+def test_V_1_and_V_2_leave_out_poisoned_workers():
+    """A worker that flips labels starts from a random model: that is no honest iterate."""
     task = ProblemTask(tiny(problem=dict(objective="logistic", L=1.0)).config)
-    task.start_afresh(0)
+    task.start_fresh(0)
     task.train(0, 3, 0.1, seed=0, poison=lambda labels: 1 - labels)
     assert (task.visited.gradient, task.visited.before, task.visited.pushed) == (0, 0, 0)
     task.train(0, 3, 0.1, seed=0)
@@ -133,7 +121,7 @@ def test_a_model_that_is_not_finite_has_an_infinite_error():
     assert measure.evaluate(objective, np.array([np.nan, 0, 0])) == (np.inf, np.inf)
 
 
-def test_tables_survive_the_disk(tmp_path):
+def test_tables_are_written_and_read_back(tmp_path):
     case = tiny()
     rows = {seed: measure.measure(case, seed) for seed in (2, 0)}
     write_rows(tmp_path, case, rows)
@@ -149,7 +137,7 @@ def test_tables_survive_the_disk(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [case.file]
 
 
-def test_runs_that_are_not_whole_do_not_count(tmp_path):
+def test_incomplete_runs_and_damaged_tables(tmp_path):
     case = tiny()
     rows = measure.measure(case, 0)
     write_rows(tmp_path, case, {0: rows, 1: [row._replace(seed=1) for row in rows[:-1]]})
@@ -161,15 +149,12 @@ def test_runs_that_are_not_whole_do_not_count(tmp_path):
         read_rows(tmp_path, case)
 
 
-def test_computing_goes_on_where_it_stopped_and_repeats_to_the_byte(tmp_path):
+def test_computing_resumes_and_repeats_to_the_byte(tmp_path):
     both = [tiny(), tiny("attacked", q=1, b=1, attack="silent", omniscient=True)]
     compute(tmp_path / "whole", missing_jobs(tmp_path / "whole", both, 3), 1)
     compute(tmp_path / "parts", missing_jobs(tmp_path / "parts", both[:1], 1), 1)
     left = missing_jobs(tmp_path / "parts", both, 3)
-    assert sorted((job.case.name, job.seeds) for job in left) == [
-        ("attacked", (0, 1, 2)),
-        ("tiny", (1, 2)),
-    ]
+    assert {(j.case.name, j.seeds) for j in left} == {("attacked", (0, 1, 2)), ("tiny", (1, 2))}
     heard = []
     compute(tmp_path / "parts", left, 1, heard.append)
     assert sum(heard) == 5 * 6 and missing_jobs(tmp_path / "parts", both, 3) == []

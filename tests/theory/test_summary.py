@@ -1,4 +1,4 @@
-"""What tables say: bounds, excess, limits, and the steps of the proofs."""
+"""Summaries of tables: bounds, excess, limits, and the steps of the proofs."""
 
 import math
 from dataclasses import replace
@@ -8,11 +8,10 @@ import pytest
 from helpers.theory_tables import flat_table, make, table_of, tiny
 
 from slsgd_mx.theory import PARTS, cases, measure, summary
+from slsgd_mx.theory.adversary import opposed_step, step_from_optimum
 from slsgd_mx.theory.bounds import Constants, explicit_attacked_floor
-from slsgd_mx.theory.counterexamples import opposed_step, step_from_optimum
-from slsgd_mx.theory.findings import EMPTY, FAILS, HOLDS, LOOSE, NOT_SHOWN
-from slsgd_mx.theory.proof import FINDINGS
-from slsgd_mx.theory.tables import Table, read_table
+from slsgd_mx.theory.proof import EMPTY, FAILS, FINDINGS, HOLDS, LOOSE, NOT_SHOWN
+from slsgd_mx.theory.tables import Table
 
 
 def test_the_explicit_bound_holds_on_real_runs_and_an_impossible_error_exceeds_it():
@@ -31,7 +30,7 @@ def test_an_error_that_is_not_finite_is_above_any_bound():
 
 
 def test_with_its_own_V_2_no_run_is_above_the_bound_and_with_that_without_attack_one_is():
-    """Proposition 1's divergence: that is why C11 takes V_1 and V_2 from elsewhere."""
+    """Proposition 1's divergence: this is why C11 takes V_1 and V_2 from another run."""
     plain = cases.negation_cases()["plain"][1e6]
     rows = measure.measure(plain, 0)
     pretended = replace(plain, config=replace(plain.config, b=2))  # as if b >= q
@@ -77,7 +76,7 @@ def test_log_excess_of_the_rate():
     assert left[-1] < 1e-16  # however small the rate has become, a larger error is above it
     slow = [8.0, *[1e-3] * 40]
     assert summary.log_excess_of_rate(flat_table(fast, slow))[0] > 13
-    rounding = [8.0, *[1e-9] * 40]  # which float32 cannot tell from 0
+    rounding = [8.0, *[1e-9] * 40]  # which float32 cannot distinguish from 0
     assert summary.log_excess_of_rate(flat_table(fast, rounding)) == [-math.inf] * 2
 
 
@@ -126,32 +125,24 @@ def test_theorem_2_as_printed_fails_and_with_the_pushes_in_V_2_it_does_not():
         assert step["deviation"] <= (b + 1) * (2 * b + 1) * step["V_2_pushed"]
 
 
-def test_findings_follow_the_numbers(tmp_path):
-    """A verdict is computed: tables that behave otherwise turn it."""
+def test_findings_follow_the_numbers():
+    """Verdicts are computed: other tables change them."""
 
-    def verdicts(change, name):
-        home = tmp_path / name
-        found = []
-        for part in PARTS:
-            make(home, part, change, seeds=2)
-            found += FINDINGS[part](lambda case: read_table(home / "theory", case))
-        return {finding.step: finding.verdict for finding in found}
+    def verdicts(change):
+        tables = {case: rows for part in PARTS for case, rows in make(part, change, 2).items()}
+        found = [FINDINGS[part](lambda case: Table(case, tables[case])) for part in PARTS]
+        return {finding.step: finding.verdict for part in found for finding in part}
 
-    usual = verdicts(lambda case, errors, seed: errors, "usual")
-    low = {"thm1-square-exact": 1e-4, "thm1-horizon-50": 1e-3, "thm1-bias-0.2": 10.0}
-    factors = {
-        "thm1-rate-strong": 2.0,
-        "thm1-alpha-noise-0.2": 50.0,
-        "thm2-attack-away": 1e9,
-        **low,
-    }
+    usual = verdicts(lambda case, errors, seed: errors)
+    factors = {"thm1-square-exact": 1e-4, "thm1-horizon-50": 1e-3, "thm1-bias-0.2": 10.0}
+    factors.update({"thm1-rate-strong": 2.0, "thm1-alpha-noise-0.2": 50.0, "thm2-attack-away": 1e9})
 
     def otherwise(case, errors, seed):
         if case.name.startswith("prop1-trimmed"):
             return [errors[0], *errors[1:] * case.config.attack_scale**2]
         return [errors[0], *errors[1:] * factors.get(case.name, 1.0)]
 
-    other = verdicts(otherwise, "other")
+    other = verdicts(otherwise)
     turned = {
         "the rate, mu=1": (HOLDS, "holds by the floor only"),
         "alpha, error measured": (HOLDS, FAILS),
