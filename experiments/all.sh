@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every figure in one plan, and nothing twice.
-#   experiments/all.sh --preset laptop --dry-run      what it would take
-#   experiments/all.sh --preset laptop                do it; the same line goes on after a break
+# All figures, each run computed once.
+#   experiments/all.sh --preset laptop --dry-run      what it will take
+#   experiments/all.sh --preset laptop                compute and draw; run again to resume
 set -eu
 . "$(dirname -- "$0")/common.sh"
 run all "$@"

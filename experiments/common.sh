@@ -1,5 +1,5 @@
-# Sourced by the scripts beside it: `run NAME ...` calls the command of this checkout (made by
-# `make`), or the one on PATH. SLSGD_MX names another one.
+# Sourced by the other scripts: `run NAME ...` calls the command of this checkout (installed by
+# `make`), or the one on PATH, or the one that SLSGD_MX names.
 run() {
   here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 1
   command=${SLSGD_MX:-$here/../.venv/bin/slsgd-mx}

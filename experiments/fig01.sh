@@ -1,8 +1,8 @@
 #!/bin/sh
-# Figure 1: CNN on CIFAR-10, balanced partition, without attack.
+# Figure 1: CNN, balanced partition, without attack. Metrics over epochs.
 #   experiments/fig01.sh                     as published
-#   experiments/fig01.sh --preset laptop     real data, a part of a day
-#   experiments/fig01.sh --preset smoke      embedded data, minutes
+#   experiments/fig01.sh --preset laptop     real data, hours
+#   experiments/fig01.sh --preset smoke      embedded synthetic data, minutes
 set -eu
 . "$(dirname -- "$0")/common.sh"
 run fig1 "$@"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Figure 8: CNN on CIFAR-10, unbalanced partition, without attack, zoomed.
+# Figure 8: CNN, unbalanced partition, without attack, zoomed. Metrics over epochs.
 #   experiments/fig08.sh                     as published
-#   experiments/fig08.sh --preset laptop     real data, a part of a day
-#   experiments/fig08.sh --preset smoke      embedded data, minutes
+#   experiments/fig08.sh --preset laptop     real data, hours
+#   experiments/fig08.sh --preset smoke      embedded synthetic data, minutes
 set -eu
 . "$(dirname -- "$0")/common.sh"
 run fig8 "$@"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Figure 13: LSTM on WikiText-2, permuted labels, q=2, without the curve that diverges.
+# Figure 13: LSTM, permuted labels, q=2, without the curve that diverges. Metrics over epochs.
 #   experiments/fig13.sh                     as published
-#   experiments/fig13.sh --preset laptop     real data, a part of a day
-#   experiments/fig13.sh --preset smoke      embedded data, minutes
+#   experiments/fig13.sh --preset laptop     real data, hours
+#   experiments/fig13.sh --preset smoke      embedded synthetic data, minutes
 set -eu
 . "$(dirname -- "$0")/common.sh"
 run fig13 "$@"

@@ -12,14 +12,15 @@ import click
 
 from slsgd_mx import __version__
 from slsgd_mx.errors import SlsgdError
+from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.system import signals
 
-# command -> the module of this package that holds it, under the same name with "_"
+# command -> the module of this package that holds it
 COMMANDS = {
     "cifar": "training",
     "lstm": "training",
     "demo": "demo",
-    **{name: "figures" for name in [*(f"fig{n}" for n in range(1, 14)), "ledger", "all"]},
+    **{name: "figures" for name in [*FIGURES, "all"]},
     "theory": "theory",
     "claims": "claims",
     "launch": "launch",
@@ -27,6 +28,7 @@ COMMANDS = {
     "partition": "partition",
     "data": "data",
 }
+RENAMED = {"ledger": "attacker-start"}  # names of 0.1.0 -> today's
 
 
 class Failure(click.ClickException):
@@ -41,12 +43,15 @@ class Failure(click.ClickException):
 
 
 class Commands(click.Group):
-    """Imports a command when it is asked for; turns our errors into exit codes."""
+    """Imports a command when it is needed; turns our errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> List[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> Optional[click.Command]:
+        if name in RENAMED:
+            click.echo(f"slsgd-mx: {name} is now {RENAMED[name]}: use that name", err=True)
+            name = RENAMED[name]
         if name not in COMMANDS:
             return None
         module = import_module(f".{COMMANDS[name]}", __name__)
@@ -61,24 +66,27 @@ class Commands(click.Group):
 
 
 def failure(error: BaseException) -> Failure:
-    """What the user is told of an error."""
+    """The message and exit code of an error."""
     if isinstance(error, KeyboardInterrupt):
         again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
         code = 143 if error.args == (signal.SIGTERM,) else 130
         return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
-    # else, without an exit code of its own: no MXNet, or nowhere to print to
+    # an error without an exit code: MXNet cannot be imported, or standard output is closed
     return Failure(str(error), getattr(error, "exit_code", 1))
 
 
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
-    epilog="Start with slsgd-mx demo. The paper's run: slsgd-mx cifar --balanced --alpha 0.8 --b 2",
+    epilog="""\b
+    Start here:          slsgd-mx demo
+    A run of the paper:  slsgd-mx cifar --balanced --alpha 0.8 --b 2
+    All of its figures:  slsgd-mx all --preset laptop --dry-run""",
 )
 @click.version_option(__version__, prog_name="slsgd-mx")
 def main() -> None:
     """SLSGD: secure and efficient distributed on-device machine learning (Xie, Koyejo, Gupta,
     ECML-PKDD 2019) on MXNet and Gluon.
 
-    Every command explains itself: slsgd-mx COMMAND --help.
+    Every command has help: slsgd-mx COMMAND --help.
     """

@@ -1,93 +1,80 @@
-"""Say which of the paper's claims hold on the runs that are there."""
+"""Judge the paper's claims on the runs that are finished."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import Any, Mapping, Optional
 
 import click
 
-from slsgd_mx.cli.figures import BOTH, COMMON, LOSS
-from slsgd_mx.cli.options import ALPHAS, PRESET, RUNS, SEED, given, option, with_options
+from slsgd_mx.cli.options import SYMBOLS, UNAMBIGUOUS, given, pick_formerly_out, spell, with_options
 
-OPTIONS = [
-    PRESET,
-    RUNS,
-    option(
-        "--repeats",
-        type=click.IntRange(min=1),
-        help="Seeds seed, seed+1, ... to judge by. Default: the preset's.",
-    ),
-    SEED,
-    *COMMON,
-    *BOTH,
-    LOSS,
-    ALPHAS,
-    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text."),
-    option(
-        "--out",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Folder to write claims.json and claims.md to. Default: none is written.",
-    ),
-]
-
-
-NOT_SIZES = ("repeats", "seed", "loss", "alphas")
+FIGURES = pick_formerly_out(
+    "figures", help="Folder for claims.json and claims.md. Default: they are not written."
+)
 
 
 @click.command()
-@with_options(OPTIONS)
-def claims(preset: str, runs: Path, as_json: bool, out: Optional[Path], **sizes: Any) -> None:
-    """Judge the paper's claims on finished runs, each by a rule that is printed along.
+@with_options(
+    "preset", "released", "runs", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "loss", "alphas"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@FIGURES
+def claims(
+    preset: str,
+    released: bool,
+    runs: Path,
+    as_json: bool,
+    figures: Optional[Path],
+    repeats: Optional[int],
+    seed: Optional[int],
+    loss: Optional[float],
+    alphas: Optional[tuple],
+    **changes: Any,
+) -> None:
+    """Judge the paper's claims on finished runs.
 
-    A claim holds, does not hold, or there is not enough data; nothing is computed anew. C1 to C9
-    are judged on the runs of figures, C10 to C12 on what slsgd-mx theory left in RUNS/theory.
+    A claim holds, does not hold, or there is not enough data; the rule is printed with each
+    verdict. Nothing is computed: C1 to C9 are judged on the runs of the figures, so give the same
+    options as to them; C10 to C12 on the tables that slsgd-mx theory leaves in RUNS/theory.
 
     \b
     slsgd-mx claims --preset smoke
-    slsgd-mx claims --preset laptop --out figures/laptop
+    slsgd-mx claims --preset laptop --figures figures/laptop
     """
     from slsgd_mx.claims import THEORY, judge_all, to_json, to_markdown, to_text
-    from slsgd_mx.figures.declarations import Size
+    from slsgd_mx.figures.variants import Variant
 
-    asked = given(**sizes)
-    changes = {name: value for name, value in asked.items() if name not in NOT_SIZES}
-    seed, alphas = asked.get("seed", 0), asked.get("alphas", ())
-    size = Size(preset, changes, asked.get("repeats"), seed, asked.get("loss"), alphas)
-    verdicts = judge_all(runs, size)
-    about = {"preset": preset, "seeds": list(size.seeds), "changes": changes}
-    about.update(alphas=list(size.alphas), loss=size.loss)
+    asked = given(**changes)
+    variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), released)
+    verdicts = judge_all(runs, variant)
+    about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
+    about.update(alphas=list(variant.alphas), loss=variant.loss)
     text = to_json(verdicts, about)
     click.echo(text if as_json else to_text(verdicts), nl=False)
-    if out is not None:
-        write({"claims.json": text, "claims.md": to_markdown(verdicts)}, out)
-    if size.config("cifar").sizes.data == "synthetic":
-        click.echo("synthetic data: these verdicts show how claims are judged, no more", err=True)
+    if figures is not None:
+        write({"claims.json": text, "claims.md": to_markdown(verdicts)}, figures)
+    if variant.config("cifar").sizes.data == "synthetic":
+        click.echo("synthetic data: these verdicts only show how claims are judged", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]
-    where = {} if runs == Path("runs") else {"runs": quote(str(runs))}
+    where = {} if runs == Path("runs") else {"runs": runs}
     if set(missing) - set(THEORY):
-        options = {**asked, **where}
-        if alphas:
-            options["alphas"] = ",".join(f"{alpha:g}" for alpha in alphas)
-        options.pop("loss", None)  # which nothing is computed by
-        more = "".join(f" {_flag(name)} {value}" for name, value in options.items())
-        way = f"what to do now: slsgd-mx all --preset {preset}{more} computes the missing runs"
-        click.echo(way, err=as_json)
-    lacking = [claim for claim in missing if claim in THEORY]
+        asked = {**given(repeats=repeats, seed=seed, alphas=alphas), **asked, **where}
+        options = given(released=released or None, **asked)
+        command = " ".join(["slsgd-mx all", spell("preset", preset), _spell(options)]).strip()
+        click.echo(f"what to do now: {command} computes the missing runs", err=as_json)
+    lacking = ", ".join(claim for claim in missing if claim in THEORY)
     if lacking:
-        more = "".join(f" {_flag(name)} {value}" for name, value in where.items())
-        way = f"what to do now: slsgd-mx theory{more} computes what {', '.join(lacking)} lack"
-        click.echo(way, err=as_json)
+        command = f"slsgd-mx theory {_spell(where)}".strip()
+        click.echo(f"what to do now: {command} computes what {lacking} lack", err=as_json)
 
 
-def _flag(name: str) -> str:
-    """The option of that name: ``-n``, ``--eval-every``."""
-    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+def _spell(options: Mapping[str, Any]) -> str:
+    return " ".join(spell(name, value) for name, value in options.items())
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write texts by name."""
+    """Write texts, by file name."""
     from slsgd_mx.system.files import disk_errors, write_atomically
 
     with disk_errors(folder):

@@ -7,38 +7,35 @@ from typing import Optional, Tuple
 
 import click
 
-from slsgd_mx.cli.options import NameIn
+from slsgd_mx.cli.types import NameIn
 from slsgd_mx.errors import DataError
 
-NAMES = click.argument("names", nargs=-1, metavar="[cifar10|wikitext2]...")
+KNOWN = NameIn("data.registry", "DATASETS")
+NAMES = click.argument("names", nargs=-1, type=KNOWN)
 HOME = click.option(
     "--data-home",
     type=click.Path(path_type=Path),
-    help="Folder for all data. Default: $SLSGD_MX_DATA, else the user's cache folder.",
+    help="Folder for all data. Default: $SLSGD_MX_DATA, or the user's cache folder.",
 )
-
-
-def _names(names: Tuple[str, ...]) -> Tuple[str, ...]:
-    known = NameIn("data.registry", "DATASETS")
-    for name in names:
-        known.convert(name, None, None)
-    return names or tuple(known.names())
 
 
 @click.group()
 def data() -> None:
-    """Fetch, verify or find CIFAR-10 and WikiText-2."""
+    """Download, verify or locate CIFAR-10 and WikiText-2.
+
+    Each command handles all data sets, or those that you name.
+    """
 
 
 @data.command()
 @NAMES
 @HOME
-@click.option("--mirror", "mirrors", multiple=True, help="Address of a folder to download from.")
+@click.option("--mirror", "mirrors", multiple=True, help="URL of a folder to download from.")
 def fetch(names: Tuple[str, ...], data_home: Optional[Path], mirrors: Tuple[str, ...]) -> None:
-    """Download the official archives (all, or those named); a rerun continues."""
-    from slsgd_mx.data import fetch as download
+    """Download the official archives; the same command again resumes."""
+    from slsgd_mx.data.fetch import fetch as download
 
-    for name in _names(names):
+    for name in names or KNOWN.names():
         click.echo(f"{name}: {download(name, data_home, mirrors=mirrors or None)}")
 
 
@@ -46,28 +43,28 @@ def fetch(names: Tuple[str, ...], data_home: Optional[Path], mirrors: Tuple[str,
 @NAMES
 @HOME
 def verify(names: Tuple[str, ...], data_home: Optional[Path]) -> None:
-    """Compare what is on disk with the official SHA-256."""
-    from slsgd_mx.data import verify as check
+    """Compare the files on disk with the official SHA-256."""
+    from slsgd_mx.data.fetch import verify as check
 
     bad = []
-    for name in _names(names):
+    for name in names or KNOWN.names():
         rows = check(name, data_home)
         for file, status, detail in rows:
             click.echo(f"{name}: {file}: {status}{': ' + detail if detail else ''}")
         if not any(status == "ok" for _, status, _ in rows):
             bad.append(name)
     if bad:
-        raise DataError(f"not there or not whole: {', '.join(bad)}; slsgd-mx data fetch gets it")
+        raise DataError(f"missing or damaged: {', '.join(bad)}; slsgd-mx data fetch downloads it")
 
 
 @data.command()
 @NAMES
 @HOME
 def where(names: Tuple[str, ...], data_home: Optional[Path]) -> None:
-    """Print where each data set is, or would be."""
-    from slsgd_mx.data import where as locate
+    """Print the folder of each data set, and whether it is there."""
+    from slsgd_mx.data.fetch import where as locate
 
-    for name in _names(names):
+    for name in names or KNOWN.names():
         place = locate(name, data_home)
-        state = "present" if place.present else "missing, slsgd-mx data fetch gets it"
+        state = "present" if place.present else "missing; slsgd-mx data fetch downloads it"
         click.echo(f"{name}: {place.folder} ({state})")

@@ -1,4 +1,4 @@
-"""One role of a distributed run, for whatever places processes on machines."""
+"""Start one role of a distributed run, where another program places processes on machines."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Callable, Optional, Tuple
 
 import click
 
-from slsgd_mx.cli.engines import DEADLINE, PATIENCE, Engine, run_command
+from slsgd_mx.cli.engines import Engine, run_command
 from slsgd_mx.cli.options import given, with_options
 
 
 @click.group()
 def dist() -> None:
-    """Start one role of a distributed run, on this machine of several.
+    """Start one role of a distributed run on several machines.
 
-    Where the others are is told by MXNet's usual variables: DMLC_NUM_WORKER, DMLC_NUM_SERVER,
-    DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT (of the scheduler), and DMLC_INTERFACE or DMLC_NODE_HOST
-    where a machine has several addresses. Start one scheduler, and servers and workers as many as
-    you said, in any order.
+    MXNet's usual environment variables describe the cluster: DMLC_NUM_WORKER, DMLC_NUM_SERVER,
+    DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT (the scheduler's address), and DMLC_INTERFACE or
+    DMLC_NODE_HOST if a machine has several addresses. Start one scheduler and that many servers
+    and workers, in any order.
 
-    A role that loses the others exits with 75: start all of them again, and the run goes on from
-    its last checkpoint. docs/cluster.md has files for SLURM and Kubernetes, and a loop for ssh. On
-    one machine, slsgd-mx launch does all this.
+    A role that loses the others exits with code 75: start all of them again, and the run resumes
+    from its last checkpoint. docs/cluster.md has files for SLURM and Kubernetes, and a loop for
+    ssh. On one machine, slsgd-mx launch does all this.
     """
 
 
 def _play(role: Callable, *arguments: object) -> None:
-    """Play a role; after a failure others may be gone, and MXNet's own end would not be one."""
+    """Play a role; after a failure leave at once, because MXNet would wait for lost processes."""
     from slsgd_mx.cli import failure
     from slsgd_mx.errors import DivergedError, SlsgdError
     from slsgd_mx.parameter_server.node import Cluster
@@ -37,12 +37,12 @@ def _play(role: Callable, *arguments: object) -> None:
     cluster = Cluster.from_environment(dict(os.environ))
     try:
         return role(cluster, *arguments)
-    except DivergedError:  # a result, from which everybody takes leave
+    except DivergedError:  # a result: all roles end normally
         raise
     except (SlsgdError, KeyboardInterrupt) as error:
-        told = failure(error)
-        told.show()
-        code = told.exit_code
+        shown = failure(error)
+        shown.show()
+        code = shown.exit_code
     except Exception:
         traceback.print_exc()
         code = 1
@@ -51,37 +51,37 @@ def _play(role: Callable, *arguments: object) -> None:
 
 
 @dist.command()
-@with_options([PATIENCE])
+@with_options("patience")
 def scheduler(patience: float) -> None:
-    """Bring servers and workers together, and watch that they stay."""
+    """Connect servers and workers, and watch that they stay alive."""
     from slsgd_mx.parameter_server.roles import run_scheduler
 
     _play(run_scheduler, patience)
 
 
 @dist.command()
-@with_options([PATIENCE])
+@with_options("patience")
 def server(patience: float) -> None:
-    """Hold a part of the model and aggregate what is pushed to it."""
+    """Hold a part of the model and aggregate the pushes to it."""
     from slsgd_mx.parameter_server.roles import run_server
 
     _play(run_server, patience)
 
 
 @dist.command(context_settings={"allow_interspersed_args": False})
-@with_options([DEADLINE, PATIENCE])
+@with_options("deadline", "patience")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
 @click.pass_context
 def worker(
     ctx: click.Context, command: Tuple[str, ...], deadline: Optional[float], patience: float
 ) -> None:
-    """Train a share of every epoch; worker 0 also keeps the run folder.
+    """Train a share of every epoch; worker 0 also writes the run folder.
 
     \b
     slsgd-mx dist worker -- cifar --balanced --alpha 0.8 --b 2 --threads 4
 
-    The command is the same for all workers, threads included. Which of them is worker 0 is up to
-    the scheduler, so the run folder (--out) has to be on a disk that all of them see.
+    Give all workers the same command, --threads included. The scheduler decides which of them is
+    worker 0, so the run folder (--out) must be on a disk that all of them share.
     """
     from slsgd_mx.system.threads import suitable_threads
 

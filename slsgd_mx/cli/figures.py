@@ -1,4 +1,4 @@
-"""fig1 ... fig13, ledger, all: compute the runs a figure lacks, then draw it."""
+"""The commands of figures: compute the runs a figure lacks, then draw it."""
 
 from __future__ import annotations
 
@@ -9,86 +9,24 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import click
 
-from slsgd_mx.cli.engines import PARAMETER_SERVER, server_options
+from slsgd_mx.cli.engines import server_options
 from slsgd_mx.cli.options import (
-    ALPHAS,
-    DATA_DIR,
-    DEVICES,
     FAULTS,
-    PRESET,
-    RUNS,
+    SIZES,
+    SYMBOLS,
+    UNAMBIGUOUS,
     given,
-    option,
+    parameter,
+    pick_formerly_out,
     with_options,
 )
-from slsgd_mx.cli.training import NETWORK, TEXT, TRAIN_IMAGES
-from slsgd_mx.figures.declarations import FIGURES, Curves, Size, attacked, runs_of
+from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
-COMMON = [
-    DEVICES,
-    option("-k", "--selected", "k", type=int, help="k: devices selected in an epoch. Paper: 10."),
-    option("--epochs", type=int, help="T. The decay of alpha moves along with it. Paper: 800."),
-    option("--alpha-decay-epoch", type=int, help="Last epoch with alpha_t = 1."),
-    option("--batch-size", type=int, help="Minibatch."),
-    option("--eval-every", type=int, help="Epochs between two evaluations."),
-    option(
-        "--selection",
-        type=click.Choice(["independent", "permutation"]),
-        help="S_t: k of n anew each epoch, or blocks of shuffled permutations.",
-    ),
-    option("--warm-up/--no-warm-up", help="x_0 after 5 passes at gamma 0.01 on one device's data."),
-]
-SIZES = {
-    "cifar": [
-        option(
-            "--data",
-            type=click.Choice(["cifar10", "synthetic"]),
-            help="CIFAR-10, or an embedded, drawn stand-in of the same shape.",
-        ),
-        TRAIN_IMAGES,
-        *NETWORK,
-    ],
-    "lstm": TEXT,
-}
-BOTH = [TRAIN_IMAGES, *NETWORK[:2], *TEXT[1:2], *TEXT[3:-1]]  # what means one thing in both tasks
-STARTED = FAULTS[:1] + FAULTS[2:]  # the ledger has both starts
-LOSS = option("--loss", type=float, help="Training loss to reach. Paper: 0.5 (Fig. 5), 0.003.")
-RUNNING = [
-    option("--repeats", type=click.IntRange(min=1), help="Seeds averaged. Paper: 10."),
-    option("--seed", type=int, help="The first seed. Default: 0."),
-    DATA_DIR,
-    option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        help="Processes at once. Default: one for every core, as far as memory goes: where there "
-        "are runs enough, that is the fastest.",
-    ),
-    option(
-        "--threads",
-        type=click.IntRange(min=1),
-        help="Threads of each process; results repeat to the bit at an equal number. Default: its "
-        "share of the cores, one for synthetic data.",
-    ),
-    RUNS,
-    option(
-        "--out",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Folder of the pictures. Default: figures/PRESET, or figures/PRESET-changed if any "
-        "flag changes what they show.",
-    ),
-    click.option("--dry-run", is_flag=True, help="List runs, epochs left, time, memory, disk."),
-    click.option("--draw-only", is_flag=True, help="Compute nothing, draw what is there."),
-    click.option("--no-share", is_flag=True, help="Compute every run from its first epoch."),
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "ps"]),
-        default="local",
-        show_default=True,
-        help="A process for every run, or several on MXNet's parameter server: the same bits at "
-        "an equal number of threads. local is the faster where there are runs enough.",
-    ),
-    *PARAMETER_SERVER,
-]
+RUNNING = (
+    *("released", "repeats", "seed", "data_dir", "jobs", "threads", "runs"),
+    pick_formerly_out("figures"),
+    *("dry_run", "draw_only", "no_share", "engine", "workers", "servers"),
+)
 
 
 def run_figures(
@@ -96,11 +34,12 @@ def run_figures(
     preset: str,
     repeats: Optional[int],
     seed: Optional[int],
+    released: bool,
     data_dir: Optional[Path],
     jobs: Optional[int],
     threads: Optional[int],
     runs: Path,
-    out: Optional[Path],
+    figures: Optional[Path],
     dry_run: bool,
     draw_only: bool,
     no_share: bool,
@@ -109,17 +48,20 @@ def run_figures(
     alphas: Optional[Tuple[float, ...]] = None,
     **changes: Any,
 ) -> None:
-    """Plan; then say what it would take, or compute it and draw."""
+    """Plan; then show what the plan will take, or compute it and draw."""
+    from slsgd_mx.errors import RunError
+    from slsgd_mx.figures.variants import Variant, runs_of
     from slsgd_mx.sweeps.plan import make_plan
 
     servers, changes = server_options(engine, changes)
     asked = given(**changes)
-    size = Size(preset, asked, repeats, seed or 0, loss, alphas or ())
+    variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), bool(released))
     changed = asked or given(repeats=repeats, seed=seed, loss=loss, alphas=alphas)
-    out = out or Path("figures") / (f"{preset}-changed" if changed else preset)
-    for warning in size.warnings({FIGURES[name].task for name in names}):
+    words = [preset, *["released"] * bool(released), *["changed"] * bool(changed)]
+    figures = figures or Path("figures") / "-".join(words)
+    for warning in variant.warnings({FIGURES[name].task for name in names}):
         click.echo(f"warning: {warning}", err=True)
-    wanted = {name: runs_of(FIGURES[name], size) for name in names}
+    wanted = {name: runs_of(FIGURES[name], variant) for name in names}
     plan = make_plan(wanted, runs, share=not no_share)
     if dry_run:
         from slsgd_mx.cli.planning import show_plan
@@ -127,19 +69,17 @@ def run_figures(
         show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
-    lacking = draw_all(names, size, runs, out)
-    if failed or lacking:
-        from slsgd_mx.errors import RunError
-
-        text = _by_reason({**lacking, **failed})
-        way = "Without --draw-only they are computed" if draw_only else "Run the same command again"
-        raise RunError(f"these are not there:\n{text}\n{way}")
+    missing = draw_all(names, variant, runs, figures)
+    if failed or missing:
+        text = _by_reason({**missing, **failed})
+        way = "--draw-only computes nothing: leave it out" if draw_only else "Run the command again"
+        raise RunError(f"not finished:\n{text}\n{way}")
 
 
-def _by_reason(lacking: Dict[str, str]) -> str:
+def _by_reason(missing: Dict[str, str]) -> str:
     """What is missing, one paragraph for each reason."""
     reasons: Dict[str, List[str]] = {}
-    for name, why in lacking.items():
+    for name, why in missing.items():
         reasons.setdefault(why, []).append(name)
     return "\n".join(
         f"  {', '.join(names[:3])}{f' and {len(names) - 3} more' * (len(names) > 3)}: {why}"
@@ -154,13 +94,13 @@ def compute(
     threads: Optional[int],
     servers: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, str]:
-    """Compute what is left with one progress display; return what failed, and why."""
+    """Compute the runs that are not finished, with one progress display; return failures."""
     from slsgd_mx.cli.planning import Overall, share_out
     from slsgd_mx.sweeps.plan import carry_out
     from slsgd_mx.sweeps.pool import Pool
 
     if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
-        click.echo(f"nothing to compute: all {len(plan.steps)} runs are there", err=True)
+        click.echo(f"nothing to compute: all {len(plan.steps)} runs are finished", err=True)
     began = time.monotonic()
     workers = None if servers is None else servers["workers"]
     with Overall(plan) as display, Pool(*share_out(plan, jobs, threads, workers)) as pool:
@@ -174,11 +114,11 @@ def compute(
     logs = [plan.home / "logs" / f"{step.config.slug}.log" for step in plan.to_do]
     for log in logs:
         if log.exists():
-            click.echo(f"said while computing: {log}", err=True)
+            click.echo(f"messages of a process: {log}", err=True)
     return {slug: result.why for slug, result in results.items() if not result.ok}
 
 
-def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, str]:
+def draw_all(names: List[str], variant, runs: Path, folder: Path) -> Dict[str, str]:
     """Draw every figure; return the runs that are missing."""
     from slsgd_mx.errors import RunError
     from slsgd_mx.figures.build import draw_figure
@@ -186,7 +126,7 @@ def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, s
     missing: Dict[str, str] = {}
     for name in names:
         try:
-            drawn = draw_figure(name, size, runs, out)
+            drawn = draw_figure(name, variant, runs, folder)
         except RunError as error:
             missing[name] = str(error).replace(f"{name} ", "it ", 1)
             continue
@@ -196,44 +136,51 @@ def draw_all(names: List[str], size: Size, runs: Path, out: Path) -> Dict[str, s
     return missing
 
 
+def options_of(figure: Figure) -> List[str]:
+    """The options of a figure's command: all that apply, except what the figure itself varies."""
+    names = [*SYMBOLS, *SIZES[figure.task], *(FAULTS if attacked(figure) else ())]
+    own = [name for name in names if parameter(name) not in varied(figure)]
+    return [*own, *(("loss", "alphas") if isinstance(figure, ReachFigure) else ())]
+
+
 def _command(name: str) -> click.Command:
-    """The command of one figure; what it draws stands in its help."""
+    """The command of one figure."""
     figure = FIGURES[name]
-    curves = isinstance(figure, Curves)
-    about = figure.title.replace("$", "")
-    reach = [] if curves else [LOSS, ALPHAS]
-    number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
-    what = "metrics over epochs" if curves else "epochs to reach a training loss, over alpha"
+    title = full_title(name).replace("$", "")
 
-    faults = (STARTED if name == "ledger" else FAULTS) if attacked(figure) else []
-
-    @with_options([PRESET], COMMON, SIZES[figure.task], faults, reach, RUNNING)
+    @with_options("preset", *options_of(figure), *RUNNING)
     def call(preset: str, **options: Any) -> None:
         run_figures([name], preset, **options)
 
-    call.__doc__ = f"""{number}{about} ({what}{", zoomed" if curves and figure.zoom else ""}).
+    call.__doc__ = f"""{title}.
 
-    Computes the runs that are not there yet, resumes those begun, shares equal ones with the other
-    figures, and draws PNG, SVG and CSV. Interrupted, the same command goes on.
+    {figure.about}
+
+    Computes or resumes the runs that are not finished, sharing equal ones with other figures, then
+    draws them (PNG and SVG) and writes the numbers (CSV). If you interrupt it, the same command
+    continues. With another --epochs, the epoch at which alpha decays moves in proportion.
 
     \b
     In minutes, no data:    slsgd-mx {name} --preset smoke
-    A part of a day:        slsgd-mx {name} --preset laptop
-    What would it take?     slsgd-mx {name} --dry-run
+    Real data, hours:       slsgd-mx {name} --preset laptop
+    What will it take?      slsgd-mx {name} --dry-run
     """
-    return click.command(name)(call)
+    kind = " (epochs to reach a loss)" if isinstance(figure, ReachFigure) else ""
+    return click.command(name, short_help=title.split(": ")[-1] + kind)(call)
 
 
 @click.command("all")
-@with_options([PRESET], COMMON, BOTH, [ALPHAS], RUNNING)
+@with_options("preset", *SYMBOLS, *UNAMBIGUOUS, "alphas", *RUNNING)
 def all_figures(preset: str, **options: Any) -> None:
-    """Every figure, and the ledger of the attack's two starts, in one plan.
+    """All figures, each run computed once.
 
-    --data-dir is a folder that holds both data sets.
+    --data-dir is a folder that holds both data sets. The options of single figures, such as
+    --attack, are those of their own commands.
 
     \b
     In minutes, no data:    slsgd-mx all --preset smoke
-    What would it take?     slsgd-mx all --preset laptop --dry-run
+    Real data, a day:       slsgd-mx all --preset laptop
+    What will it take?      slsgd-mx all --preset laptop --dry-run
     """
     run_figures(list(FIGURES), preset, **options)
 

@@ -1,4 +1,4 @@
-"""A training command in several processes on this machine."""
+"""Run a training command in several processes on this machine."""
 
 from __future__ import annotations
 
@@ -6,28 +6,12 @@ from typing import Optional, Tuple
 
 import click
 
-from slsgd_mx.cli.engines import (
-    DEADLINE,
-    PARAMETER_SERVER,
-    PATIENCE,
-    Engine,
-    make_options,
-    run_command,
-    share_threads,
-)
+from slsgd_mx.cli.engines import Engine, make_options, run_command, share_threads
 from slsgd_mx.cli.options import given, with_options
-
-RESTARTS = click.option(
-    "--restarts",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    help="Restarts in a row, without getting any further, after which it fails.",
-)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@with_options(PARAMETER_SERVER, [DEADLINE, PATIENCE, RESTARTS])
+@with_options("workers", "servers", "deadline", "patience", "restarts")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND ...")
 @click.pass_context
 def launch(
@@ -39,16 +23,18 @@ def launch(
     patience: float,
     restarts: int,
 ) -> None:
-    """Run a training command on MXNet's parameter server: a scheduler, servers that aggregate,
-    workers that train, all on this machine and looked after.
+    """Run a training command on MXNet's parameter server.
+
+    Starts and watches a scheduler, servers that aggregate and workers that train, all on this
+    machine.
 
     \b
-    slsgd-mx launch --workers 2 --servers 1 -- cifar --balanced --alpha 0.8 --b 2
+    slsgd-mx launch --workers 2 -- cifar --balanced --alpha 0.8 --b 2
     slsgd-mx launch --workers 3 --servers 2 -- lstm --preset smoke --q 2 --b 2
 
-    The results are those of the command alone with as many --threads as each worker has, to the
-    bit. If a process dies or hangs, all are restarted from the last checkpoint. The run folder has
-    a log of each in logs/. For several machines see slsgd-mx dist and docs/cluster.md.
+    The results equal, bit for bit, those of the command alone with as many --threads as each
+    worker has. If a process dies or hangs, all are restarted from the last checkpoint. Their logs
+    are in logs/ of the run folder. For several machines see slsgd-mx dist and docs/cluster.md.
     """
     options = make_options(workers, servers, patience=patience, restarts=restarts)
 

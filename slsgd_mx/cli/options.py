@@ -1,204 +1,247 @@
-"""Options that all training commands share, each with the paper's symbol in its help."""
+"""Every option of the command line, declared once; commands pick them by name.
+
+The help gives the paper's symbol and value.  Legal values are read, when they are needed, from the
+module that checks them: ``slsgd-mx --help`` imports nothing heavy.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from shlex import quote
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
+from slsgd_mx.cli.types import Bounds, NameIn, Numbers, Option
 
-class NameIn(click.ParamType):
-    """One of the names of a registry that is imported only when it is needed."""
-
-    name = "name"
-
-    def __init__(self, module: str, registry: str) -> None:
-        self.module, self.registry = module, registry
-
-    def names(self) -> List[str]:
-        return list(getattr(import_module(f"slsgd_mx.{self.module}"), self.registry))
-
-    def get_metavar(self, param: click.Parameter, ctx: Optional[click.Context] = None) -> str:
-        return "[" + "|".join(self.names()) + "]"
-
-    def convert(self, value: str, param, ctx) -> str:
-        if value not in self.names():
-            self.fail(f"{value!r} is not one of {', '.join(self.names())}.", param, ctx)
-        return value
+COUNT = click.IntRange(min=1)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+PATH = click.Path(path_type=Path)
 
 
-class Bounds(click.ParamType):
-    """MIN:MAX, or one number for both."""
-
-    name = "MIN:MAX"
-
-    def convert(self, value, param, ctx) -> Tuple[int, int]:
-        if isinstance(value, tuple):
-            return value
-        low, _, high = value.partition(":")
-        try:
-            return int(low), int(high or low)
-        except ValueError:
-            self.fail(f"{value!r} is not MIN:MAX, such as 5:15.", param, ctx)
+def _to_partition(ctx: click.Context, param: click.Parameter, balanced: Optional[bool]):
+    return None if balanced is None else "balanced" if balanced else "unbalanced"
 
 
-class Numbers(click.ParamType):
-    """Numbers with commas between them."""
-
-    name = "A,B,..."
-
-    def convert(self, value, param, ctx) -> Tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(float(number) for number in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)
+def _option(*flags: str, **attributes: Any) -> Tuple[Tuple[str, ...], Dict[str, Any]]:
+    """The arguments of click.option; without a default, the preset's value holds."""
+    default = False if attributes.get("is_flag") else None
+    return flags, {"cls": Option, "default": default, **attributes}
 
 
-def option(*names: str, help: str, **more: Any) -> Callable:
-    """An option that overrides the preset if it is given."""
-    return click.option(*names, help=help, default=None, **more)
+# fmt: off
+OPTIONS = {
+    "preset": _option("--preset", type=NameIn("presets", "NAMES"), default="paper", help=
+        "paper: as published. laptop: real data, cut to a day on 2 cores. smoke: embedded "
+        "synthetic data, seconds. Other options override it."),
+    # Algorithm 1
+    "n": _option("-n", "--devices", "n", type=int, help="n: number of devices. Paper: 100."),
+    "k": _option("-k", "--selected", "k", type=int, help=
+        "k: devices selected in each epoch. Paper: 10."),
+    "b": _option("--b", type=int, help=
+        "b: values trimmed at each end, 2b < k. 0 is the plain mean."),
+    "q": _option("--q", type=int, help="q: poisoned workers among the k of every epoch."),
+    "gamma": _option("--gamma", type=float, help=
+        "gamma: learning rate. Paper: 0.1 and 0.05 (CNN), 20 (LSTM)."),
+    "alpha": _option("--alpha", type=float, help=
+        "alpha: weight of the new model in the moving average, in (0, 1]."),
+    "alpha_schedule": _option("--alpha-schedule", type=NameIn("schedules", "SCHEDULES"), help=
+        "alpha_t: 1 up to the decay epoch and alpha after it (step, as in the paper's figures); "
+        "alpha in every epoch; alpha / t^2."),
+    "alpha_decay_epoch": _option("--alpha-decay-epoch", type=int, help=
+        "Last epoch with alpha_t = 1. Paper: 400 (CNN), 600 (LSTM)."),
+    "epochs": _option("--epochs", type=int, help="T: number of epochs. Paper: 800."),
+    "passes": _option("--passes", type=int, help=
+        "H_t^i in passes over the device's data. Paper: 1."),
+    "local_steps": _option("--local-steps", type=Bounds(), help=
+        "H_t^i in steps, drawn between two bounds for every device and epoch, instead of passes. "
+        "One number: the same H everywhere (local SGD)."),
+    "batch_size": _option("--batch-size", type=int, help=
+        "Minibatch size. Paper: 50 images (CNN), 20 sequences (LSTM)."),
+    "rule": _option("--rule", type=NameIn("rules", "RULES"), help=
+        "Aggregation: Option II of Algorithm 1 (trimmed-mean, the default), Option I (mean), or "
+        "another rule."),
+    "selection": _option("--selection", type=NameIn("config", "SELECTIONS"), help=
+        "S_t: k of n drawn independently in each epoch (the paper's text, the default), or blocks "
+        "of shuffled permutations (the released code)."),
+    "warm_up": _option("--warm-up/--no-warm-up", help=
+        "Initialise x_0 with 5 passes at gamma 0.01 over one device's data, as the released code "
+        "does. Default: yes."),
+    # attacks and faults
+    "attack": _option("--attack", type=NameIn("attacks", "ATTACKS"), help=
+        "What the q poisoned workers do. Default: the paper's attack on this task."),
+    "attacker_start": _option("--attacker-start", type=NameIn("config", "STARTS"), help=
+        "Poisoned workers train from newly initialised parameters (the released code, the default "
+        "of label attacks), or from the pulled model (the paper's text)."),
+    "attack_scale": _option("--attack-scale", type=float, help=
+        "Factor c of negation, noise of gaussian, shift of label-shift."),
+    "boost": _option("--boost", type=float, help=
+        "F: a poisoned worker pushes w_0 + F (x - w_0), w_0 being what it started from. Default: "
+        "1; the authors' development repository: 5."),
+    "drop_rate": _option("--drop-rate", type=float, help=
+        "Probability that a selected worker, honest or poisoned, does not answer."),
+    "nonfinite": _option("--nonfinite", type=NameIn("config", "NONFINITE"), help=
+        "Discard pushes that contain NaN or infinity (reject, the default), or aggregate them."),
+    # sizes of the workloads
+    "image_partition": _option("--balanced/--unbalanced", "partition", callback=_to_partition, help=
+        "Devices of equal size with all labels, or of 104 to 896 images with at most 5 labels."),
+    "image_data": _option("--data", type=NameIn("tasks.cifar.sizes", "DATA"), help=
+        "CIFAR-10, or embedded synthetic images of the same shape."),
+    "train_images": _option("--train-images", type=int, help=
+        "Training images used. Paper: 50,000."),
+    "test_images": _option("--test-images", type=int, help="Test images used. Paper: 10,000."),
+    "loss_images": _option("--loss-images", type=int, help=
+        "Training images on which the training loss is measured."),
+    "text_partition": _option("--partition", type=NameIn("tasks.lstm.sizes", "PARTITIONS"), help=
+        "Deal batches of text out to devices in random order (the released code), or in the order "
+        "of the text."),
+    "text_data": _option("--data", type=NameIn("tasks.lstm.sizes", "DATA"), help=
+        "WikiText-2, or embedded synthetic text."),
+    "vocab_size": _option("--vocab-size", type=int, help=
+        "Most frequent words kept; the others become <unk>. Paper: 33278."),
+    "bptt": _option("--bptt", type=int, help="Tokens in a sequence of a minibatch. Paper: 35."),
+    "device_batches": _option("--device-batches", type=int, help=
+        "Minibatches that each device holds. Paper: 32."),
+    "loss_batches": _option("--loss-batches", type=int, help=
+        "Batches of training text on which the training loss is measured."),
+    "test_batches": _option("--test-batches", type=int, help=
+        "Batches of test text used. Paper: 350."),
+    "width": _option("--width", type=int, help=
+        "Width of the network. CNN: channels of the first convolution, paper: 64. LSTM: size of "
+        "embedding and state, paper: 200."),
+    # seeds, folders and processes
+    "seed": _option("--seed", type=int, help=
+        "First seed; all randomness follows from it. Default: 0."),
+    "partition_seed": _option("--partition-seed", type=int, help=
+        "Seed of the partition alone, so that all seeds share one partition (the released code). "
+        "Default: the run's seed."),
+    "released": _option("--released", is_flag=True, help=
+        "Set every switch to what the released code does; see docs/paper-vs-code.md. Options given "
+        "as well override it."),
+    "repeats": _option("--repeats", type=COUNT, help=
+        "Number of seeds (seed, seed+1, ...) to average over. Paper: 10. Default: 1 for one "
+        "training command, the preset's for figures."),
+    "eval_every": _option("--eval-every", type=int, help="Epochs between two evaluations."),
+    "data_dir": _option("--data-dir", type=PATH, help=
+        "Your copy of the real data: a folder or archive in one of the official layouts."),
+    "out": _option("--out", type=PATH, help=
+        "Run folder. Default: a folder in runs/ whose name describes the run."),
+    "runs": _option("--runs", type=FOLDER, default=Path("runs"), help=
+        "Folder that holds the run folders; all figures share it."),
+    "figures": _option("--figures", type=FOLDER, help=
+        "Folder for pictures and tables. Default: figures/PRESET, or figures/PRESET-changed if an "
+        "option changes what they show."),
+    "picture": _option("--picture", type=PATH, default=Path("partition.png"), help=
+        "File to write, .png or .svg."),
+    "threads": _option("--threads", type=COUNT, help=
+        "Threads of each process; with the same number, results repeat bit for bit. Default: its "
+        "share of the cores, and 1 for the smoke preset."),
+    "jobs": _option("--jobs", type=COUNT, help=
+        "Processes at the same time. Default: one per core, as far as memory allows."),
+    # figures
+    "alphas": _option("--alphas", type=Numbers(), help=
+        "alpha on the x-axis of Figures 5 and 6. Paper: 0.2,0.4,0.6,0.8,1."),
+    "loss": _option("--loss", type=float, help=
+        "Training loss to reach. Paper: 0.5 (Figure 5), 0.003 (Figure 6)."),
+    "dry_run": _option("--dry-run", is_flag=True, help=
+        "Only list the runs and what they will take: epochs, time, memory, disk."),
+    "draw_only": _option("--draw-only", is_flag=True, help=
+        "Compute nothing; draw from the runs that are finished."),
+    "no_share": _option("--no-share", is_flag=True, help=
+        "Compute every run from its first epoch, without shared prefixes."),
+    # the parameter server
+    "engine": _option("--engine", type=click.Choice(["local", "ps"]), default="local", help=
+        "Compute each run in one process, or in several on MXNet's parameter server. Results are "
+        "equal bit for bit if --threads is equal; local is faster if there are many runs."),
+    "workers": _option("--workers", type=COUNT, help=
+        "Processes that train, each a share of S_t. Default: one per core, at most 10 (the "
+        "paper's k)."),
+    "servers": _option("--servers", type=COUNT, help=
+        "Processes that each hold and aggregate a part of the model. Default: 1."),
+    "deadline": _option("--deadline", type=float, help=
+        "Seconds an epoch may take; a device that has not answered by then is left out of it, so "
+        "results depend on the clock. Default: no limit."),
+    "patience": _option("--patience", type=float, default=30.0, help=
+        "Seconds without an answer or a heartbeat after which a process counts as lost."),
+    "restarts": _option("--restarts", type=click.IntRange(min=0), default=3, help=
+        "Give up after this number of restarts in a row without progress."),
+}
+# fmt: on
 
-
-PRESET = click.option(
-    "--preset",
-    type=click.Choice(["paper", "laptop", "smoke"]),
-    default="paper",
-    show_default=True,
-    help="Sizes: as published; real data cut to a laptop's day; embedded data in seconds. "
-    "Any other option overrides it.",
+ALGORITHM = (
+    *("n", "k", "b", "q", "gamma", "alpha", "alpha_schedule", "alpha_decay_epoch", "epochs"),
+    *("passes", "local_steps", "batch_size", "rule", "selection", "warm_up", "partition_seed"),
 )
-
-DEVICES = option("-n", "--devices", "n", type=int, help="n: devices. Paper: 100.")
-ALPHAS = option("--alphas", type=Numbers(), help="alpha on the x-axis of Figures 5 and 6.")
-RUNS = click.option(
-    "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder of the runs; figures share them.",
+SYMBOLS = (  # those that figures do not vary
+    *("n", "k", "epochs", "alpha_decay_epoch", "batch_size", "eval_every", "selection", "warm_up"),
+    "partition_seed",
 )
-SEED = option("--seed", type=int, help="Seed of everything random. Default: 0.")
-DATA_DIR = option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    help="Real data of your own: a folder or archive in an official layout.",
+FAULTS = ("attack", "attacker_start", "attack_scale", "boost", "drop_rate", "nonfinite")
+IMAGES = ("image_partition", "image_data", "train_images", "test_images", "loss_images", "width")
+TEXT = (
+    *("text_partition", "text_data", "vocab_size", "bptt", "device_batches", "loss_batches"),
+    *("test_batches", "width"),
 )
+SIZES = {"cifar": IMAGES, "lstm": TEXT}
+DIFFER = ("image_partition", "image_data", "text_partition", "text_data", "width")
+UNAMBIGUOUS = tuple(name for name in (*IMAGES, *TEXT) if name not in DIFFER)  # of one task only
 
 
-def algorithm_options(gamma: str, batch: str, decay: int) -> List[Callable]:
-    """Options of Algorithm 1; what the paper took for this task stands in their help."""
-    return [
-        DEVICES,
-        option(
-            "-k", "--selected", "k", type=int, help="k: devices selected in an epoch. Paper: 10."
-        ),
-        option("--b", type=int, help="b: values trimmed at each end, 2b < k. 0 is the plain mean."),
-        option("--q", type=int, help="q: poisoned workers among the k of every epoch."),
-        option("--gamma", type=float, help=f"gamma: learning rate. Paper: {gamma}."),
-        option("--alpha", type=float, help="alpha: weight of the moving average, in (0, 1]."),
-        option(
-            "--alpha-schedule",
-            type=NameIn("schedules", "SCHEDULES"),
-            help="alpha_t: 1 up to the decay epoch and alpha after it (step, the paper's legends); "
-            "alpha throughout; alpha / t^2.",
-        ),
-        option(
-            "--alpha-decay-epoch", type=int, help=f"Last epoch with alpha_t = 1. Paper: {decay}."
-        ),
-        option("--epochs", type=int, help="T: communication epochs. Paper: 800."),
-        option("--passes", type=int, help="H_t^i as full passes of the device's data. Paper: 1."),
-        option(
-            "--local-steps",
-            type=Bounds(),
-            help="H_t^i drawn between two bounds for every device and epoch, instead of passes; "
-            "one number for local SGD's homogeneous H.",
-        ),
-        option("--batch-size", type=int, help=f"Minibatch. Paper: {batch}."),
-        option(
-            "--rule",
-            type=NameIn("rules", "RULES"),
-            help="Aggregation: Option II (trimmed-mean, the default), Option I (mean), or another.",
-        ),
-        option(
-            "--selection",
-            type=click.Choice(["independent", "permutation"]),
-            help="S_t: k of n anew each epoch (the text), or blocks of shuffled permutations (the "
-            "released code).",
-        ),
-        option(
-            "--warm-up/--no-warm-up",
-            help="x_0 after 5 passes at gamma 0.01 on one device's data (the released code).",
-        ),
-    ]
+def pick(name: str, **changes: Any) -> Callable:
+    """The option of that name, with other attributes where a command needs them."""
+    flags, attributes = OPTIONS[name]
+    attributes = {**attributes, **changes}
+    return click.option(
+        *flags, show_default=attributes["default"] not in (None, False), **attributes
+    )
 
 
-FAULTS = [
-    option(
-        "--attack",
-        type=NameIn("attacks", "ATTACKS"),
-        help="What the q poisoned workers do. Default: the paper's for this task.",
-    ),
-    option(
-        "--attacker-start",
-        type=click.Choice(["fresh", "pulled"]),
-        help="Poisoned workers forget the pulled model and start afresh (the released code, "
-        "default for label attacks), or train from it (the text).",
-    ),
-    option(
-        "--attack-scale", type=float, help="c of negation, noise of gaussian, shift of label-shift."
-    ),
-    option(
-        "--drop-rate",
-        type=float,
-        help="Chance that a selected worker, honest or not, never answers.",
-    ),
-    option(
-        "--nonfinite",
-        type=click.Choice(["reject", "keep"]),
-        help="Refuse pushes with NaN or infinity whole (default), or aggregate them.",
-    ),
-]
-
-RUNNING = [
-    SEED,
-    click.option(
-        "--repeats",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="Runs with seeds seed, seed+1, ..., averaged. Paper: 10.",
-    ),
-    option("--eval-every", type=int, help="Epochs between two evaluations."),
-    DATA_DIR,
-    option(
-        "--out",
-        type=click.Path(path_type=Path),
-        help="Run folder. Default: a name of its own under runs/.",
-    ),
-    option(
-        "--threads",
-        type=click.IntRange(min=1),
-        help="Threads to compute with; results repeat to the bit at an equal number. "
-        "Default: every core, one for the smoke preset.",
-    ),
-]
+def parameter(name: str) -> str:
+    """The parameter that an option sets: ``image_data`` and ``text_data`` both set ``data``."""
+    return name.partition("_")[2] if name in DIFFER[:4] else name
 
 
-def with_options(*groups: List[Callable]) -> Callable[[Callable], Callable]:
-    """Attach options to a command, in the order in which its help shall list them."""
+def spell(name: str, value: Any) -> str:
+    """An option as a user types it.
+
+    >>> spell("n", 20), spell("alphas", (0.6, 1.0)), spell("warm_up", False)
+    ('-n 20', '--alphas 0.6,1', '--no-warm-up')
+    """
+    first, _, second = OPTIONS[name][0][0].partition("/")
+    if isinstance(value, bool):
+        return first if value else second
+    text = ",".join(f"{x:g}" for x in value) if isinstance(value, tuple) else quote(str(value))
+    return f"{first} {text}"
+
+
+def with_options(*options: Union[str, Callable]) -> Callable[[Callable], Callable]:
+    """Attach options, named or made by ``pick``, in the order in which help lists them."""
 
     def attach(command: Callable) -> Callable:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
+        for option in reversed(options):
+            command = (pick(option) if isinstance(option, str) else option)(command)
         return command
 
     return attach
 
 
+def pick_formerly_out(name: str, **changes: Any) -> Callable:
+    """An option that 0.1.0 called --out: the old name still works, hidden and with a warning."""
+    new = OPTIONS[name][0][0]
+
+    def remember(ctx: click.Context, param: click.Parameter, value: Optional[Path]) -> None:
+        if value is not None:
+            click.echo(f"slsgd-mx: --out of this command is now {new}: use that name", err=True)
+            ctx.meta["slsgd_mx.out"] = value
+
+    def choose(ctx: click.Context, param: click.Parameter, value: Optional[Path]):
+        source = ctx.get_parameter_source(name)  # options the user gave are processed first
+        return value if source.name == "COMMANDLINE" else ctx.meta.get("slsgd_mx.out", value)
+
+    old = click.option("--out", type=PATH, hidden=True, expose_value=False, callback=remember)
+    return lambda command: pick(name, callback=choose, **changes)(old(command))
+
+
 def given(**options: Any) -> Dict[str, Any]:
-    """Options the user gave: those that are to override the preset."""
+    """The options that the user gave, which override the preset."""
     return {name: value for name, value in options.items() if value is not None}

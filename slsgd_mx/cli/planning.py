@@ -1,4 +1,4 @@
-"""What a plan would take, in words; and one progress display for all its runs."""
+"""Print what a plan will take, and display the progress of all its runs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from tqdm import tqdm
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.sweeps.plan import Plan, Step
-from slsgd_mx.sweeps.pool import Job, Message, Pool
+from slsgd_mx.sweeps.pool import Job, Pool
 from slsgd_mx.system import signals
+from slsgd_mx.system.processes import Message
 from slsgd_mx.system.threads import thread_count
 
-MEMORY_EACH = 1.5e9  # bytes a process may want; the paper's networks take 1.0 to 1.1 GB
+MEMORY_EACH = 1.5e9  # bytes reserved for each process; the paper's networks take 1.0 to 1.1 GB
 
 
 def share_out(
     plan: Plan, jobs: Optional[int], threads: Optional[int], workers: Optional[int] = None
 ) -> Tuple[int, int]:
-    """Processes, and threads for each; threads do not depend on what is left, for bits do on them.
+    """Return the number of processes, and of threads in each.
 
-    Narrow networks, those of ``smoke``, get one thread: more are no faster.  With a parameter
-    server of so many workers one run at a time is computed, and they share the threads.
+    Threads affect the last bits of results, so they do not depend on how many runs are left.
+    Narrow networks, those of ``smoke``, get one thread: more are no faster.  On a parameter server
+    with so many workers, one run is computed at a time, and its workers share the threads.
     """
     total = thread_count()
     processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))
@@ -38,7 +40,7 @@ def share_out(
 
 
 def _memory() -> float:
-    """Bytes of memory this machine has; as much as it takes where it does not say."""
+    """This machine's memory in bytes; unlimited if the system does not say."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (ValueError, OSError):
@@ -52,7 +54,7 @@ def show_plan(
     threads: Optional[int],
     workers: Optional[int] = None,
 ) -> None:
-    """Print the runs, what they share, the epochs left and the forecast."""
+    """Print the runs, their shared prefixes, the epochs left and the forecast."""
     users: Dict[RunConfig, List[str]] = {}
     for name, runs in wanted.items():
         for run in runs:
@@ -61,8 +63,8 @@ def show_plan(
         click.echo(f"{_state(step):32} {step.config.slug}  {_used(step, users)}")
     states = [step.outcome.state for step in plan.steps if step.wanted]
     done = sum(state in ("done", "diverged") for state in states)
-    starts = sum(not step.wanted for step in plan.steps)
-    click.echo(f"runs: {len(states)}, of which {done} are there; shared beginnings: {starts}")
+    prefixes = sum(not step.wanted for step in plan.steps)
+    click.echo(f"runs: {len(states)}, of which {done} are finished; shared prefixes: {prefixes}")
     click.echo(
         f"epochs to compute: {plan.epochs} (without sharing between runs and figures: "
         f"{plan.epochs_unshared})"
@@ -80,8 +82,8 @@ def _state(step: Step) -> str:
 
 def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     if not step.wanted:
-        return "(beginning of others)"
-    after = "" if step.prefix is None else f", after {step.prefix.slug}"
+        return "(prefix of others)"
+    after = "" if step.prefix is None else f", after {step.prefix.config.slug}"
     return f"({', '.join(users[step.config])}{after})"
 
 
@@ -109,7 +111,7 @@ def duration(seconds: float) -> str:
 
 
 class Overall:
-    """One bar over the epochs of all runs, and how many runs are done, under way and failed."""
+    """One bar over the epochs of all runs, with the number of runs ended, running and failed."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.epochs = plan, 0
@@ -138,11 +140,11 @@ class Overall:
             self.epochs += message["event"] == "epoch"
             self.running[job.name] = message["epoch"]
         if self.bar is not None:
-            with contextlib.suppress(OSError, ValueError):  # nobody reads it: computing goes on
+            with contextlib.suppress(OSError, ValueError):  # no terminal: keep computing
                 self._show(message["event"] == "epoch")
 
     def _show(self, moved: bool) -> None:
-        words = f"{self.ended}/{len(self.plan.to_do)} runs, {len(self.running)} under way"
+        words = f"{self.ended}/{len(self.plan.to_do)} runs, {len(self.running)} running"
         words += f", {self.failed} failed" if self.failed else ""
         self.bar.set_postfix_str(words, refresh=False)
         self.bar.update(int(moved))

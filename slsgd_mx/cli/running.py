@@ -1,4 +1,4 @@
-"""Run one configuration over its seeds with a progress bar; leave a curve picture behind."""
+"""Train one configuration for its seeds with a progress bar, and draw its curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tqdm import tqdm
 from slsgd_mx.cli.engines import current_engine
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, RunError
-from slsgd_mx.figures.curves import draw_runs, write_curves
+from slsgd_mx.figures.build import draw_runs, write_curves
+from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics
 from slsgd_mx.runs.trainer import Progress, RunResult
 from slsgd_mx.system import signals
@@ -22,23 +23,24 @@ from slsgd_mx.system import signals
 def run_repeats(
     config: RunConfig, repeats: int, out: Optional[Path], data_dir: Optional[Path]
 ) -> None:
-    """Train seeds seed .. seed+repeats-1, one after the other; report each and their mean."""
-    home = Path("runs") / config.slug if out is None else out
+    """Train with seeds seed .. seed+repeats-1, one after the other; report their mean."""
+    index = RunIndex(Path("runs") if out is None else out)
     if repeats == 1:
+        home = index.folder(config) if out is None else out
         finish(config, [run_one(config, home, data_dir)], home)
         return
-    if out is None:
-        home = home.with_name(f"{home.name}-repeats")
+    home = index.home / f"{config.slug}-repeats" if out is None else out
     if (home / "config.json").exists():
         raise RunError(f"{home} holds a single run: choose another folder for repeats with --out")
     seeds = range(config.seed, config.seed + repeats)
     configs = [replace(config, seed=seed) for seed in seeds]
-    results = [run_one(c, home / f"seed{c.seed}", data_dir) for c in configs]
+    folders = [index.folder(c, home / f"seed{c.seed}") for c in configs]
+    results = [run_one(c, folder, data_dir) for c, folder in zip(configs, folders)]
     finish(config, results, home)
 
 
 def run_one(config: RunConfig, folder: Path, data_dir: Optional[Path]) -> RunResult:
-    """One run with its progress bar; a run that diverges is a result too."""
+    """Train one run with a progress bar; a run that diverges is a result too."""
     with ProgressBar(config, folder) as bar:
         try:
             result = current_engine().train(config, folder, data_dir, listener=bar)
@@ -50,18 +52,18 @@ def run_one(config: RunConfig, folder: Path, data_dir: Optional[Path]) -> RunRes
 
 
 def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
-    """The picture, the numbers behind it and the last line."""
+    """Draw the picture, write its numbers and print the last metrics."""
     runs = [result.rows for result in results if result.rows]
     many = f" (mean of {len(runs)} seeds)" if len(runs) > 1 else ""
     if runs:
         draw_runs(config, runs, home / "curve.png")
         if len(results) > 1:
-            write_curves(home / "curve.csv", config, [("run", runs)])
+            write_curves(home / "curve.csv", config, {"run": runs})
         for last in average(config, runs)[-1:]:
             click.echo(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
-    skipped = sum(int(row["skipped"]) for rows in runs for row in rows)
+    skipped = sum(int(row.get("skipped") or 0) for rows in runs for row in rows)
     if skipped:
-        click.echo(f"in {skipped} epochs too few pushes were left, and the model stayed as it was")
+        click.echo(f"in {skipped} epochs too few pushes were left, so the model did not change")
     files = "curve.png, metrics.csv" if len(results) == 1 else "curve.png, curve.csv, seed*/"
     click.echo(f"run folder: {home}  ({files})")
     diverged = [result for result in results if result.diverged]
@@ -70,7 +72,7 @@ def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
 
 
 def summarize(config: RunConfig, row: Row) -> str:
-    """The metrics of a row in a few words.
+    """The metrics of a row as text.
 
     >>> summarize(RunConfig(), {"train_loss": "1.5", "test_loss": "1.6", "test_accuracy": "0.4"})
     'train loss 1.5000, test loss 1.6000, test accuracy 0.4000'
@@ -97,7 +99,7 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         signals.check()
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it: training goes on
+        with contextlib.suppress(OSError, ValueError):  # no terminal: keep training
             self._show(progress)
 
     def _show(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Measure the paper's theorems on problems whose constants are known."""
+"""Compare the paper's theorems with measurements, on problems whose constants are known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Sequence
 
 import click
 
-from slsgd_mx.cli.options import RUNS, option
+from slsgd_mx.cli.options import pick, pick_formerly_out, with_options
 from slsgd_mx.theory import PARTS, SEEDS
 
 
@@ -19,49 +19,45 @@ from slsgd_mx.theory import PARTS, SEEDS
     type=click.IntRange(1, 1000),
     default=SEEDS,
     show_default=True,
-    help="Runs of every case, seeds 0, 1, ... (four cases have four times as many); those that "
-    "are there are not run again.",
+    help="Runs of every case, with seeds 0, 1, ... (four cases have four times as many); finished "
+    "runs are not repeated.",
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help="The same as --seeds 2: every picture in half a minute, verdicts with wide margins.",
+    help="The same as --seeds 2: all pictures in half a minute, verdicts with wide margins.",
 )
-@RUNS
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("figures/theory"),
-    show_default=True,
-    help="Folder of the pictures and their numbers.",
+@with_options(
+    "runs",
+    pick_formerly_out(
+        "figures", default=Path("figures/theory"), help="Folder for pictures and tables."
+    ),
+    pick("jobs", help="Processes at the same time. Default: one per core."),
 )
-@option(
-    "--jobs", type=click.IntRange(min=1), help="Processes at once. Default: one for every core."
-)
-def theory(part: str, seeds: int, quick: bool, runs: Path, out: Path, jobs: Optional[int]) -> None:
-    """Set what happens beside what Theorems 1 and 2 and Proposition 1 say.
+def theory(
+    part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: Optional[int]
+) -> None:
+    """Compare the paper's theorems with measurements.
 
-    Algorithm 1 runs, through the same code as everything else, on quadratics, least squares,
-    logistic regression and a non-convex problem, n=40 devices, where L, mu, x_* and F(x_*) are
-    computed; V_1 and V_2 are measured on the region visited and the assumptions checked.
+    Theorems 1 and 2 and Proposition 1: Algorithm 1 runs, through the same code as everywhere else,
+    on quadratics, least squares, logistic regression and a non-convex problem with n=40 devices. L,
+    mu, x_* and F(x_*) are computed from the data, V_1 and V_2 are measured, and the assumptions are
+    checked.
 
     \b
-    thm1   the error and its bound; the rate; alpha and H trade rate for error; alpha_t = 1/t^2
-    thm2   attacks with b >= q, the worst found too; error over q, b, k and beta; the lemma
-    prop1  scaled negation: without trimming the error follows its constant c
+    thm1   the error and its bound; the rate; what alpha and H trade; 1/t^2
+    thm2   attacks with b >= q; error over q, b, k and beta; the lemma
+    prop1  scaled negation: without trimming, the error follows its factor c
     all    everything, about 3 minutes on 2 cores
 
-    Numbers are kept in RUNS/theory, so the same line goes on where it was stopped. It draws
-    OUT/*.png, .svg and .csv, and writes OUT/assumptions-*.csv and OUT/proof-*.csv: which steps of
-    the proofs hold as printed. docs/theory.md explains every picture; the verdicts on C10 to C12:
-
-    \b
-    slsgd-mx theory
-    slsgd-mx claims
+    Tables are kept in RUNS/theory; if you interrupt it, the same command continues. Pictures and
+    their numbers go to FIGURES, and so do assumptions-*.csv and proof-*.csv, which say which steps
+    of the proofs hold as printed. docs/theory.md explains every picture. Afterwards, slsgd-mx
+    claims judges C10 to C12.
     """
     from slsgd_mx.system.threads import available_cores, set_threads
 
-    set_threads(1)  # problems this small have nothing for a second thread
+    set_threads(1)  # these problems are too small for a second thread
     from slsgd_mx.theory.cases import cases_of
 
     seeds = 2 if quick else seeds
@@ -70,13 +66,13 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, out: Path, jobs: Opti
     compute_missing([case for p in parts for case in cases_of(p)], folder, seeds,
                     jobs or available_cores())  # fmt: skip
     for each in parts:
-        report(each, folder, out, seeds)
+        report(each, folder, figures, seeds)
     where = "" if runs == Path("runs") else f" --runs {quote(str(runs))}"
     click.echo(f"verdicts on C10 to C12: slsgd-mx claims{where}")
 
 
 def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: int) -> None:
-    """Run what is not there yet, with a bar that tells how long it will take."""
+    """Compute the runs that are not finished, with a progress bar."""
     from tqdm import tqdm
 
     from slsgd_mx.theory.compute import compute, missing_jobs
@@ -90,13 +86,13 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
         compute(folder, jobs, min(processes, len(jobs)), bar.update)
 
 
-def report(part: str, folder: Path, out: Path, seeds: int) -> None:
-    """Draw a part, write and print what its numbers say."""
+def report(part: str, folder: Path, figures: Path, seeds: int) -> None:
+    """Draw the pictures of a part, write its tables and print its findings."""
     from slsgd_mx.theory.pictures import draw_part
     from slsgd_mx.theory.report import assumptions_text, findings_text, write_reports
 
-    pictures: List[Path] = draw_part(part, folder, out, seeds)
-    reports, findings = write_reports(part, folder, out, seeds)
+    pictures: List[Path] = draw_part(part, folder, figures, seeds)
+    reports, findings = write_reports(part, folder, figures, seeds)
     click.echo(assumptions_text(part, reports) + findings_text(part, findings), nl=False)
     for path in pictures:
         click.echo(f"picture: {path}  (numbers: {path.with_suffix('.csv').name})")

@@ -1,7 +1,4 @@
-"""Pictures: curves over epochs in panels, and a partition as devices x labels.
-
-Draws what it is given and knows nothing of runs or of MXNet.
-"""
+"""Draw curves in panels; this module knows nothing of runs or of MXNet."""
 
 from __future__ import annotations
 
@@ -14,22 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.figures.style import COLOURS, GREY, as_paths, new_figure, write
+from slsgd_mx.figures.style import GREY, as_paths, look, new_figure, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Transform
 
     from slsgd_mx.figures.style import Paths
 
-# Colour tells curves apart; line style and marker do the same in greyscale.
-LINES = ["-", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (1.5, 1.2))]
-MARKERS = "osD^vXP*"
-
-_FENCE = 3.0  # a point this many reaches out would flatten the other curves, see `frame`
-_FEW = 25  # up to so many points of a curve, each has a marker
+_FENCE = 3.0  # points farther out than this many reaches are left out, see `frame`
+_FEW = 25  # in a curve of up to so many points, each has a marker
 _TICKED = 6  # up to so many places on the x-axis, each has a tick
-_HUGE = 1e100  # as good as infinite, and arithmetic on it overflows
+_HUGE = 1e100  # treated as infinite: arithmetic on it overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +31,16 @@ class Curve:
     """One line: y over x, with repeats on a leading axis if there are several.
 
     Where a repeat is NaN there is no mean and the line has a gap; the mean with an infinite
-    repeat is infinite and leaves the picture. `style` numbers the look; without it, labels are
-    numbered in the order in which they first occur.
+    repeat is infinite and leaves the panel. `style` numbers the look; without it, labels are
+    numbered in the order in which they first occur. Curves with one label are one entry of the
+    legend, which adds their remarks.
     """
 
     label: str
     x: np.ndarray  # (points,), epochs in most figures
     y: np.ndarray  # (points,) or (repeats, points)
     style: int | None = None
+    remark: str = ""  # for the legend
 
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
@@ -69,8 +65,11 @@ class Panel:
     yscale: str = "linear"  # or "log"
     xscale: str = "linear"  # or "log"
     ylim: tuple[float, float] | None = None
-    zoom: bool = False  # curves may leave it unremarked, as long as they end inside
-    outside: str = "leaves the picture"  # what the legend says of a curve that does
+    zoom: bool = False  # the legend names only curves that end outside
+    outside: str = "leaves the panel"  # what the legend says of such a curve
+    triangles: str = "Triangles at the edge: the curve is beyond the panel there."  # small print
+    dots: bool = False  # curves side by side, with a bar and dots for repeats instead of a band
+    own_legend: bool = False  # to the right of the panel, apart from the figure's
 
 
 def band(curve: Curve) -> np.ndarray:
@@ -83,9 +82,10 @@ def band(curve: Curve) -> np.ndarray:
 def frame(bands: Sequence[np.ndarray], log: bool = False) -> tuple[float, float]:
     """Choose y limits that a diverging curve cannot stretch until the others are flat.
 
-    Left out are points farther than 3 reaches from the typical first point, a reach being how
-    far the calmest curve moves from there, or that point's own size if it is more. (On a log
-    scale: in decades, and at least one.) Shares, all within 0 and 1, are never cut.
+    Points farther than 3 reaches from the typical first point are left out. A reach is how far
+    the calmest curve moves from that point, or the point's own size if that is larger (on a log
+    scale: in decades, and at least one). Shares and their differences, values that all lie within
+    -1 and 1, are never left out.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def frame(bands: Sequence[np.ndarray], log: bool = False) -> tuple[float, float]
     if not curves:
         return (0.1, 1.0) if log else (0.0, 1.0)
     y = np.concatenate(curves)
-    if log or y.min() < 0 or y.max() > 1:
+    if log or np.abs(y).max() > 1:
         first = sorted(c[0] for c in curves)[(len(curves) - 1) // 2]
         calmest = min(np.abs(c - first).max() for c in curves)
         reach = max(calmest, 1.0 if log else abs(first)) or 1.0
@@ -125,14 +125,14 @@ def draw(
     path : path or sequence of paths
         Ending in .png or .svg; missing folders are made, a file appears whole or not at all.
     note : str, optional
-        Small print below the legend; what line and band are is added where there are repeats.
+        Small print below the legend; it also explains line and band, dots and triangles.
     columns : int, optional
         Panels in a row, 2 by default.
 
     Raises
     ------
     ConfigError
-        If there is no panel or a path ends otherwise.
+        If there is no panel, or a path has another ending.
     RunError
         If a file cannot be written.
     """
@@ -144,38 +144,84 @@ def draw(
     looks = {label: i for i, label in enumerate(dict.fromkeys(c.label for c in curves))}
     looks.update({c.label: c.style for c in curves if c.style is not None})
     repeats = sorted({len(c.y) for c in curves if len(c.y) > 1})
+    notes = []
     if repeats:
         count = "-".join(str(r) for r in sorted({repeats[0], repeats[-1]}))
-        note = " ".join([f"Line: mean of {count} repeats; band: minimum to maximum.", note or ""])
+        kinds = {panel.dots for panel in panels}
+        spread = " or ".join(["band"] * (False in kinds) + ["bar"] * (True in kinds))
+        dots = "; dots: single repeats" if True in kinds else ""
+        notes = [f"Line: mean of {count} repeats; {spread}: minimum to maximum{dots}."]
     with new_figure(max(4.7 * columns, 6.6), 3.1 * -(-len(panels) // columns)) as figure:
         axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
-        remarks: dict[str, str] = {}
+        entries: dict[str, list[str]] = {}  # of the figure's legend: label -> remarks
         for ax, panel in zip(axes, panels):
-            remarks.update(_draw_panel(ax, panel, looks))
+            leaving = _draw_panel(ax, panel, looks)
+            notes += [panel.triangles] if leaving else []
+            named: dict[str, list[str]] = {} if panel.own_legend else entries
+            for curve in panel.curves:
+                left = panel.outside if curve.label in leaving else ""
+                named.setdefault(curve.label, []).extend(filter(None, [curve.remark, left]))
+            if panel.own_legend:
+                place = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "frameon": False}
+                ax.legend(*_legend_of(named, looks), handlelength=3.4, **place).set_in_layout(False)
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
-        _arrange(figure, looks, remarks, title or "", note or "")
+        note = " ".join([*dict.fromkeys(notes), note or ""])
+        _arrange(figure, _legend_of(entries, looks), title or "", note)
         return write(figure, paths)
 
 
-def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]:
-    """Fill one pair of axes; return what the legend has to add to which label."""
+def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[list, list[str]]:
+    """Handles and labels, with each remark once."""
+    from matplotlib.lines import Line2D
+
+    labels = [
+        f"{label} ({'; '.join(dict.fromkeys(remarks))})" if remarks else label
+        for label, remarks in entries.items()
+    ]
+    return [Line2D([], [], **look(looks[label])) for label in entries], labels
+
+
+def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
+    """Draw one panel; return the labels of the curves that leave it."""
     bands = [band(curve) for curve in panel.curves]
     ylim = panel.ylim or frame(bands, panel.yscale == "log")
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale=panel.yscale, ylim=ylim)
     ax.set_xscale(panel.xscale)
     ax.set_title(textwrap.fill(panel.title, 50), pad=6 if panel.decay_epoch is None else 18)
-    remarks = {}
-    for curve, (low, mean, high) in zip(panel.curves, bands):
+    if panel.dots:  # room for what stands aside
+        places = np.concatenate([curve.x for curve in panel.curves])
+        margin = 0.1 * np.ptp(places) or 0.1
+        ax.set_xlim(places.min() - margin, places.max() + margin)
+    beyond = [_beyond(each, ylim, panel.zoom) for each in bands]
+    leaving = [curve for curve, edges in zip(panel.curves, beyond) if edges.any()]
+    for curve, each, (down, up) in zip(panel.curves, bands, beyond):
         style = looks[curve.label]
-        _draw_curve(ax, curve.x, (low, mean, high), ylim, style)
-        # Nothing is hidden in silence; in a zoom only a curve that ends outside is worth a word.
-        zoom = panel.zoom
-        up, down = (mean if zoom else high) > ylim[1], (mean if zoom else low) < ylim[0]
-        if (up | down)[-1 if zoom else 0 :].any():
-            remarks[curve.label] = panel.outside
-            _mark_exits(ax, curve.x, up, 1, style)
-            _mark_exits(ax, curve.x, down, 0, style)
+        # Side by side, so that points and carets at one place do not hide each other.
+        peers = panel.curves if panel.dots else leaving
+        aside = 6 * (peers.index(curve) - (len(peers) - 1) / 2) if curve in peers else 0
+        _draw_curve(ax, curve, each, ylim, style, aside if panel.dots else None)
+        _mark_exits(ax, curve.x, up, 1, style, aside)
+        _mark_exits(ax, curve.x, down, 0, style, aside)
+    _set_ticks(ax, panel)
+    left, right = ax.get_xlim()
+    if panel.decay_epoch is not None and left <= panel.decay_epoch <= right:
+        ax.axvline(panel.decay_epoch, color=GREY, lw=0.9, ls=(0, (1, 2)))
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        place.update(xytext=(0, 4), ha="center", size=8, color=GREY)
+        ax.annotate("α decays", (panel.decay_epoch, 1), **place)
+    return {curve.label for curve in leaving}
+
+
+def _beyond(band: np.ndarray, ylim: tuple[float, float], zoom: bool) -> np.ndarray:
+    """Where a curve is below and above the panel, (2, points); in a zoom, if it ends outside."""
+    low, mean, high = band[[1, 1, 1]] if zoom else band
+    edges = np.stack([low < ylim[0], high > ylim[1]])
+    return edges & (not zoom or edges[:, ~np.isnan(mean)][:, -1:].any())
+
+
+def _set_ticks(ax: Axes, panel: Panel) -> None:
+    """Ticks at whole numbers where values are counts, and at each x where there are few."""
     heights = np.concatenate([c.y[np.isfinite(c.y)] for c in panel.curves] or [np.array([0.5])])
     if panel.yscale == "linear" and (heights % 1 == 0).all():
         ax.yaxis.get_major_locator().set_params(integer=True)  # epochs, counted
@@ -188,70 +234,73 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, str]
             ax.set_xticklabels([f"{x:g}" for x in places])
     elif all(x % 1 == 0 for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
-    left, right = ax.get_xlim()
-    if panel.decay_epoch is not None and left <= panel.decay_epoch <= right:
-        ax.axvline(panel.decay_epoch, color=GREY, lw=0.9, ls=(0, (1, 2)))
-        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        place.update(xytext=(0, 4), ha="center", size=8, color=GREY)
-        ax.annotate("α decays", (panel.decay_epoch, 1), **place)
-    return remarks
 
 
-def _mark_exits(ax: Axes, x: np.ndarray, out: np.ndarray, edge: int, style: int) -> None:
-    """Put a caret on the upper (1) or lower (0) edge where a curve first lies beyond it."""
+def _aside(ax: Axes, points: float) -> Transform:
+    """So many points (1/72 inch) to the right."""
     from matplotlib.transforms import ScaledTranslation
 
-    if len(x) > _TICKED:  # a line: where it leaves; else points: each of them
-        out = out & ~np.append(False, out[:-1])
-    x = x[out] if len(x) <= _FEW else x[out][:1]
+    return ScaledTranslation(points / 72, 0, ax.figure.dpi_scale_trans)
+
+
+def _mark_exits(
+    ax: Axes, x: np.ndarray, out: np.ndarray, edge: int, style: int, aside: float
+) -> None:
+    """Put carets on the upper (1) or lower (0) edge where a curve is beyond it."""
+    if not out.any():
+        return
+    shown = np.zeros(len(x), dtype=bool)
+    shown[_marked(len(x), style)] = True
+    shown[np.argmax(out)] = True  # where it leaves
+    x = x[out & shown]
     caret = {"marker": 6 if edge else 7, "markersize": 8, "linestyle": "", "zorder": 4}
-    # Side by side, or carets of curves that leave together hide each other.
-    aside = ScaledTranslation((style % 5 - 2) * 6 / 72, 0, ax.figure.dpi_scale_trans)
-    where = {"transform": ax.get_xaxis_transform() + aside, "clip_on": False, "in_layout": False}
-    ax.plot(x, np.full(len(x), edge), **{**_look(style), **caret, **where})
+    where = ax.get_xaxis_transform() + _aside(ax, aside)
+    caret.update(transform=where, clip_on=False, in_layout=False)
+    ax.plot(x, np.full(len(x), edge), **{**look(style), **caret})
 
 
-def _look(style: int) -> dict:
-    """Colour, line and marker number `style`."""
-    marker = MARKERS[(style + style // len(COLOURS)) % len(MARKERS)]
-    return {
-        "color": COLOURS[style % len(COLOURS)],
-        "linestyle": LINES[style % len(LINES)],
-        "marker": marker,
-        "markersize": 7 if marker in "XP*" else 5,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.5,
-    }
+def _marked(points: int, style: int) -> slice:
+    """The points with a marker, staggered so that markers of equal curves are visible."""
+    step = 1 if points <= _FEW else points // 8
+    return slice(style % 8 * step // 8, None, step)
 
 
 def _draw_curve(
-    ax: Axes, x: np.ndarray, b: Sequence[np.ndarray], ylim: tuple[float, float], style: int
+    ax: Axes,
+    curve: Curve,
+    band: np.ndarray,
+    ylim: tuple[float, float],
+    style: int,
+    aside: float | None,
 ) -> None:
-    """Draw mean and band; what lies far outside is cut to a frame's height beyond the frame."""
-    (low, high), log = ylim, ax.get_yscale() == "log"
+    """Draw mean and band, clipped at one frame's height beyond the frame.
+
+    With ``aside``, draw a bar and dots instead of the band, so many points to the right.
+    """
+    x, (low, high), log = curve.x, ylim, ax.get_yscale() == "log"
     floor, roof = (low * low / high, high * high / low) if log else (2 * low - high, 2 * high - low)
-    low, mean, high = np.clip([b[0], np.where(np.isfinite(b[1]), b[1], np.nan), b[2]], floor, roof)
-    step = 1 if len(x) <= _FEW else len(x) // 8
-    start = style % 8 * step // 8  # staggered, or markers of equal curves hide each other
-    ax.plot(x, mean, markevery=(start, step), zorder=3, **_look(style))
-    if (low < high).any():
-        ax.fill_between(x, low, high, color=COLOURS[style % len(COLOURS)], alpha=0.13, lw=0)
+    middle = np.where(np.isfinite(band[1]), band[1], np.nan)
+    low, mean, high = np.clip([band[0], middle, band[2]], floor, roof)
+    where = ax.transData if aside is None else ax.transData + _aside(ax, aside)
+    options = {**look(style), "transform": where}
+    ax.plot(x, mean, markevery=_marked(len(x), style), zorder=3, **options)
+    colour = options["color"]
+    if aside is not None and len(curve.y) > 1:
+        single = np.where(np.isfinite(curve.y), curve.y, np.nan)
+        ax.plot(np.stack([x, x]), np.stack([low, high]), color=colour, lw=1, transform=where)
+        ax.plot(x, single.T, ".", color=colour, ms=5, transform=where)
+    elif (low < high).any():
+        ax.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
 
 
-def _arrange(
-    figure: Figure, looks: dict[str, int], remarks: dict[str, str], title: str, note: str
-) -> None:
-    """Stack title, panels, legend and note so that none hides another, growing the figure."""
-    from matplotlib.lines import Line2D
-
-    width, height = figure.get_size_inches()
-    handles = [Line2D([], [], **_look(style)) for style in looks.values()]
-    labels = [f"{name} ({remarks[name]})" if name in remarks else name for name in looks]
-    # Few rows, rather full ones: eight curves make two columns of four before three of 3, 3, 2.
+def _arrange(figure: Figure, entries: tuple[list, list[str]], title: str, note: str) -> None:
+    """Stack title, panels, legend and note without overlap, growing the figure as needed."""
+    (width, height), (handles, labels) = figure.get_size_inches(), entries
+    # Few and full rows: eight curves make two columns of four rather than three of 3, 3 and 2.
     for ncol in sorted(range(1, 5), key=lambda c: -(-len(labels) // c) + (len(labels) % c > 0)):
         figure.legends.clear()
-        look = {"loc": "lower center", "ncol": ncol, "frameon": False, "handlelength": 3.4}
-        legend = figure.legend(handles, labels, **look)
+        options = {"loc": "lower center", "ncol": ncol, "frameon": False, "handlelength": 3.4}
+        legend = figure.legend(handles, labels, **options)
         box = legend.get_window_extent(figure.canvas.get_renderer())
         if box.width / figure.dpi <= width:
             break
@@ -269,50 +318,3 @@ def _arrange(
     figure.text(0.5, 1 - 0.08 / height, title, ha="center", va="top", size=13)
     legend.set_bbox_to_anchor((0.5, note_inch / height), figure.transFigure)
     figure.tight_layout(rect=(0, below / height, 1, 1 - above / height), w_pad=2, h_pad=1.5)
-
-
-def draw_partition(
-    counts: np.ndarray, path: Paths, title: str | None = None, names: Sequence[str] | None = None
-) -> list[Path]:
-    """Draw counts (n, classes): sizes, samples by label and distinct labels, device by device."""
-    paths, counts = as_paths(path), np.asarray(counts)
-    if counts.ndim != 2 or 0 in counts.shape:
-        raise ConfigError(f"counts of shape {counts.shape} cannot be drawn: (n, classes) is needed")
-    n, classes = counts.shape
-    tall = min(max(0.24 * classes, 1.0), 6.0)
-    with new_figure(10.0, 3.4 + tall) as figure:
-        grid = {"height_ratios": [1.4, tall, 1.1], "width_ratios": [60, 1]}
-        axes = figure.subplots(3, 2, gridspec_kw=grid)
-        sizes, heat, distinct = axes[:, 0]
-        axes[0, 1].remove()
-        axes[2, 1].remove()
-        for ax, bars in ((sizes, counts.sum(axis=1)), (distinct, (counts > 0).sum(axis=1))):
-            ax.bar(np.arange(n), bars, width=0.8 if n <= 200 else 1.0, color=COLOURS[2])
-            ax.grid(axis="x", visible=False)
-            ax.locator_params(axis="y", integer=True, nbins=5)
-        _draw_heat(heat, axes[1, 1], counts, names)
-        for ax, name in zip(axes[:, 0], ("Samples", "Label", "Distinct labels")):
-            ax.set(ylabel=name, xlim=(-0.7, n - 0.3))
-            ax.locator_params(axis="x", integer=True, nbins=11)
-            ax.tick_params(labelbottom=ax is distinct)
-        distinct.set(xlabel="Device")
-        figure.align_ylabels(axes[:, 0])
-        figure.suptitle(title or "", fontsize=13, y=0.985)
-        figure.tight_layout(rect=(0, 0, 1, 1), w_pad=0.5, h_pad=0.6)
-        return write(figure, paths)
-
-
-def _draw_heat(ax: Axes, bar: Axes, counts: np.ndarray, names: Sequence[str] | None) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.ticker import MaxNLocator
-
-    # Light to dark in one hue reads in greyscale; none at all is white, one sample is not.
-    colours = LinearSegmentedColormap.from_list("samples", ["#B9D4EA", "#2C7FB8", "#081D58"])
-    held = np.ma.masked_equal(counts.T, 0)  # (classes, n)
-    picture = ax.imshow(held, cmap=colours, vmin=0, aspect="auto", interpolation="nearest")
-    ax.grid(False)
-    ax.hlines(np.arange(counts.shape[1] - 1) + 0.5, -0.5, len(counts) - 0.5, "#E4E4E4", lw=0.6)
-    if names is not None or counts.shape[1] <= 25:
-        ax.set_yticks(range(counts.shape[1]))
-        ax.set_yticklabels(range(counts.shape[1]) if names is None else names)
-    ax.figure.colorbar(picture, cax=bar, label="Samples", ticks=MaxNLocator(5, integer=True))

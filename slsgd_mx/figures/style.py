@@ -1,6 +1,6 @@
-"""An empty figure in the project's style, and its way to disk.
+"""The style of all pictures: colours, lines and markers, an empty figure, and writing it to disk.
 
-Equal input gives equal bytes: the user's own Matplotlib settings are set aside, and no date or
+Equal input gives equal bytes: the user's own Matplotlib settings are ignored, and no date or
 version is written.
 """
 
@@ -24,6 +24,9 @@ Paths = Union[str, Path, Sequence[Union[str, Path]]]
 # Okabe and Ito's colours for colour-blind readers (a brown for their yellow, too pale on white)
 COLOURS = ["k", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4B1E"]
 GREY = "#555555"
+# Colour tells curves apart; line style and marker do the same in greyscale.
+LINES = ["-", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (1.5, 1.2))]
+MARKERS = "osD^vXP*"
 
 STYLE = {
     "figure.dpi": 150,
@@ -40,9 +43,22 @@ STYLE = {
 }
 
 
+def look(style: int) -> dict:
+    """The colour, line and marker with this number."""
+    marker = MARKERS[(style + style // len(COLOURS)) % len(MARKERS)]
+    return {
+        "color": COLOURS[style % len(COLOURS)],
+        "linestyle": LINES[style % len(LINES)],
+        "marker": marker,
+        "markersize": 7 if marker in "XP*" else 5,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.5,
+    }
+
+
 @contextmanager
 def new_figure(width: float, height: float) -> Iterator[Figure]:
-    """Give a figure of that many inches, outside pyplot's global state."""
+    """An empty figure of so many inches, outside pyplot's global state."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -56,7 +72,7 @@ def new_figure(width: float, height: float) -> Iterator[Figure]:
 
 
 def as_paths(path: Paths) -> list[Path]:
-    """One path or several, each of a kind that can be drawn."""
+    """One path or several, each ending in .png or .svg."""
     paths = [Path(p) for p in ([path] if isinstance(path, (str, os.PathLike)) else path)]
     for p in paths:
         if p.suffix not in (".png", ".svg"):

@@ -1,9 +1,11 @@
 """The command line end to end on embedded data: good and bad calls and their exit codes."""
 
+import csv
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from click.testing import CliRunner
 
 import slsgd_mx
 from slsgd_mx.cli import COMMANDS, main
+from slsgd_mx.cli.options import OPTIONS, parameter
 from slsgd_mx.config import RunConfig
 from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.lstm.sizes import Lstm
 
 TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
@@ -25,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of its own without any data, and the handler of SIGTERM as it was."""
+    """Run in an empty folder without any data, and restore the handler of SIGTERM."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
     before = signal.getsignal(signal.SIGTERM)
@@ -57,7 +61,7 @@ def only_run():
 # ---- good calls ----------------------------------------------------------------------------
 
 
-def test_a_run_from_the_call_to_the_picture():
+def test_cifar_from_the_command_to_the_picture():
     result = cifar("--q 1 --b 1 --unbalanced --alpha 0.5 --alpha-decay-epoch 1 --seed 3")
     assert result.exit_code == 0, result.output
     folder = only_run()
@@ -82,7 +86,7 @@ def test_rerunning_says_that_it_is_done():
     assert Path("run/metrics.csv").read_bytes() == before
 
 
-def test_a_language_model_from_the_call_to_the_picture():
+def test_lstm_from_the_command_to_the_picture():
     line = "--q 1 --b 1 --alpha 0.5 --alpha-decay-epoch 1 --gamma 3 --partition consecutive"
     result = lstm(line)
     assert result.exit_code == 0 and "warning" not in result.output, result.output
@@ -107,7 +111,8 @@ def test_every_option_reaches_the_configuration():
         "--q 1 --b 1 --gamma 0.05 --alpha 0.7 --alpha-schedule inverse-square "
         "--alpha-decay-epoch 1 --local-steps 1:2 --attack gaussian --attacker-start fresh "
         "--attack-scale 3 --drop-rate 0.1 --nonfinite keep --selection permutation --no-warm-up "
-        "--seed 5 --eval-every 2 --loss-images 40 --balanced --data synthetic --out run --threads 1"
+        "--seed 5 --partition-seed 3 --eval-every 2 --loss-images 40 --balanced --data synthetic "
+        "--out run --threads 1"
     )
     assert result.exit_code == 0, result.output
     config = RunConfig.from_json(Path("run/config.json").read_text())
@@ -115,23 +120,24 @@ def test_every_option_reaches_the_configuration():
         n=8, k=4, q=1, b=1, gamma=0.05, alpha=0.7, alpha_schedule="inverse-square",
         alpha_decay_epoch=1, epochs=2, local_steps=(1, 2), passes=1, batch_size=10,
         rule="trimmed-mean", attack="gaussian", attacker_start="fresh", attack_scale=3.0,
-        drop_rate=0.1, nonfinite="keep", selection="permutation", warm_up=False, seed=5,
-        eval_every=2,
+        boost=1.0, drop_rate=0.1, nonfinite="keep", selection="permutation", warm_up=False,
+        seed=5, partition_seed=3, eval_every=2, deadline=None,
+        sizes=Cifar("synthetic", "balanced", 80, 20, 40, 2),
     )  # fmt: skip
-    assert {name: getattr(config, name) for name in config.to_dict() if name != "task"} == expected
-    sizes = config.sizes
-    assert (sizes.train_images, sizes.test_images, sizes.loss_images, sizes.width) == (
-        80,
-        20,
-        40,
-        2,
-    )
+    assert vars(config) == expected
 
 
 def test_one_number_of_local_steps_and_another_rule():
     assert cifar("--local-steps 3 --rule median --out run").exit_code == 0
     config = RunConfig.from_json(Path("run/config.json").read_text())
     assert config.local_steps == (3, 3) and config.rule == "median"
+
+
+def test_boost_and_released_reach_the_configuration():
+    assert cifar("--released --q 1 --boost 5 --nonfinite reject --out run").exit_code == 0
+    config = RunConfig.from_json(Path("run/config.json").read_text())
+    assert (config.boost, config.nonfinite, config.attack) == (5.0, "reject", "label-flip")
+    assert (config.selection, config.partition_seed) == ("permutation", 0)
 
 
 def test_repeats_average_seeds():
@@ -145,13 +151,14 @@ def test_repeats_average_seeds():
     assert cifar("--repeats 2 --seed 4 --out runs/both").output.count("already done") == 2
 
 
-@pytest.mark.parametrize("kind", ["balanced", "unbalanced"])
-def test_partition_draws_a_picture(kind):
-    result = call(f"partition --data synthetic --train-images 400 -n 10 --{kind} --out p.png")
+@pytest.mark.parametrize("kind, flag", [("balanced", "--picture"), ("unbalanced", "--out")])
+def test_partition_draws_a_picture(kind, flag):
+    result = call(f"partition --data synthetic --train-images 400 -n 10 --{kind} {flag} p.png")
     assert result.exit_code == 0, result.output
     assert Path("p.png").read_bytes().startswith(PNG)
     sizes = "40 to 40" if kind == "balanced" else "8 to 72"
     assert f"10 devices of {sizes} images" in result.output
+    assert ("--out of this command is now --picture" in result.output) == (flag == "--out")
 
 
 # ---- warnings ------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ("cifar --q 11", "q=11 is out of range: needs 0 <= q <= k=10"),
         ("cifar --alpha 0", "alpha=0.0 is out of range: needs 0 < alpha <= 1"),
         ("cifar --alpha much", "'much' is not a valid float"),
-        ("cifar --preset huge", "'huge' is not one of 'paper', 'laptop', 'smoke'"),
+        ("cifar --preset huge", "'huge' is not one of paper, laptop, smoke"),
         ("cifar --attack magic", "'magic' is not one of label-flip"),
         ("cifar --alpha-schedule cosine", "'cosine' is not one of step, constant"),
         ("cifar --local-steps 3:x", "'3:x' is not MIN:MAX"),
@@ -192,7 +199,7 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ("cifar --repeats 0", "0 is not in the range x>=1"),
         ("cifar --threads 0", "0 is not in the range x>=1"),
         ("cifar --selection permutation -k 7", "a divisor of n=100"),
-        ("cifar --data mnist", "'mnist' is not one of 'cifar10', 'synthetic'"),
+        ("cifar --data mnist", "'mnist' is not one of cifar10, synthetic"),
         ("cifar --nonsense", "No such option"),
         ("cifar extra", "unexpected extra argument"),
         ("cifar --preset smoke --unbalanced -n 900", "n=900"),
@@ -202,8 +209,8 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ),
         ("data where mnist", "'mnist' is not one of cifar10"),
         ("nonsense", "No such command"),
-        ("lstm --data cifar10", "'cifar10' is not one of 'wikitext2', 'synthetic'"),
-        ("lstm --partition balanced", "'balanced' is not one of 'shuffled', 'consecutive'"),
+        ("lstm --data cifar10", "'cifar10' is not one of wikitext2, synthetic"),
+        ("lstm --partition balanced", "'balanced' is not one of shuffled, consecutive"),
         ("lstm --train-images 5", "No such option"),
         ("lstm --loss-batches 3201", "needs 1 <= loss_batches <= n * device_batches = 3200"),
         ("lstm --preset smoke --vocab-size 19", "needs 20 <= vocab_size <= 100000"),
@@ -217,7 +224,7 @@ def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
 
 
 @pytest.mark.parametrize("line", ["cifar --epochs 1", "lstm --epochs 1", "partition"])
-def test_missing_data_names_three_ways_on(line):
+def test_missing_data_names_three_solutions(line):
     result = call(line)
     assert result.exit_code == 1
     for way in ("slsgd-mx data fetch", "--data-dir", "--data synthetic"):
@@ -225,14 +232,14 @@ def test_missing_data_names_three_ways_on(line):
     assert not Path("runs").exists()
 
 
-def test_a_folder_of_another_run():
+def test_a_folder_that_holds_another_run_is_refused():
     cifar("--out run --seed 1")
     result = cifar("--out run --seed 2")
     assert result.exit_code == 1
     assert "run holds another run (seed=1 there, 2 here)" in result.output
 
 
-def test_a_run_that_diverges_exits_with_1_and_says_so_again():
+def test_a_diverged_run_exits_with_1_each_time():
     for _ in range(2):
         result = cifar("--q 1 --attack nan --nonfinite keep --out run")
         assert result.exit_code == 1
@@ -258,10 +265,41 @@ def test_verify_damaged_data():
     assert result.exit_code == 1 and "wrong" in result.output
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command):
+def test_the_demo_compares_three_runs_at_smoke_size():
+    result = call("demo --epochs 1 --runs here")
+    assert result.exit_code == 0, result.output
+    assert "picture: here/demo-synthetic.png  (numbers: demo-synthetic.csv)" in result.output
+    assert Path("here/demo-synthetic.png").read_bytes().startswith(PNG)
+    with open("here/demo-synthetic.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["curve"] for row in rows] == [
+        *("FedAvg; no attack", "FedAvg; label-flip attack", "SLSGD (b=2); label-flip attack")
+    ]
+    runs = [read_metrics(path.parent)[-1] for path in Path("here").glob("*/DONE")]
+    assert sorted(row["train_loss"] for row in rows) == sorted(run["train_loss"] for run in runs)
+    for row in rows:
+        assert f"train loss {float(row['train_loss']):.4f}" in result.output
+    again = call("demo --epochs 1 --out here")  # the name of 0.1.0
+    assert "--out of this command is now --runs: use that name" in again.stderr
+    assert again.output.count("already done") == 3
+
+
+def test_every_field_of_a_configuration_has_an_option():
+    known = {parameter(name) for name in OPTIONS}
+    for kind in (RunConfig, Cifar, Lstm):
+        assert {field.name for field in fields(kind)} - {"sizes"} <= known
+    assert all(attributes["help"].endswith(".") for _, attributes in OPTIONS.values())
+
+
+SUBCOMMANDS = ["data fetch", "data verify", "data where", "dist scheduler", "dist server"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *SUBCOMMANDS, "dist worker"])
+def test_every_command_explains_itself(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     result = call(f"{command} --help")
     assert result.exit_code == 0 and "--help" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
     if command in ("cifar", "lstm"):
         said = " ".join(result.output.split())
         for word in ("FedAvg", "local SGD", "gamma:", "alpha:", "k:", "b:", "q:", "H_t^i", "S_t"):

@@ -9,7 +9,8 @@ from helpers.run_folders import store_run
 
 from slsgd_mx.cli import COMMANDS, main, planning
 from slsgd_mx.config import RunConfig
-from slsgd_mx.figures.declarations import FIGURES, Size, runs_of
+from slsgd_mx.figures.declarations import FIGURES, ReachFigure, attacked, varied
+from slsgd_mx.figures.variants import Variant, runs_of
 from slsgd_mx.presets import preset
 from slsgd_mx.runs.status import Outcome
 from slsgd_mx.sweeps.plan import Plan, Step
@@ -33,15 +34,34 @@ def call(tmp_path, monkeypatch):
     return call
 
 
-def test_every_figure_has_a_command_that_explains_itself(call):
-    for name in [*FIGURES, "all"]:
-        assert name in COMMANDS
-        said = call(name, "--help").output
-        assert "--dry-run" in said and f"slsgd-mx {name} --preset smoke" in said
-    assert "--attack " not in call("fig1", "--help").output
-    assert "--attack " in call("fig4", "--help").output
-    assert "--loss " in call("fig6", "--help").output
-    assert "--loss " not in call("fig7", "--help").output
+@pytest.mark.parametrize("name", [*FIGURES, "all"])
+def test_every_figure_has_a_command_that_explains_itself(call, name):
+    assert name in COMMANDS
+    said = call(name, "--help").output
+    assert "--dry-run" in said and f"slsgd-mx {name} --preset smoke" in said
+    own = [] if name == "all" else varied(FIGURES[name])
+    for flag, where in WHERE.items():
+        offered = name in where and flag[2:].replace("-", "_") not in own
+        assert (f" {flag} " in said) == offered, flag
+
+
+REACH = [name for name in FIGURES if isinstance(FIGURES[name], ReachFigure)]
+ATTACKED = [name for name in FIGURES if attacked(FIGURES[name])]
+TEXT_FIGURES = [name for name in FIGURES if FIGURES[name].task == "lstm"]
+WHERE = {  # options of some figures, except those that vary it themselves
+    "--attack": ATTACKED,
+    "--attacker-start": ATTACKED,
+    "--gamma": [],
+    "--alpha": [],
+    "--b": [],
+    "--q": [],
+    "--loss": REACH,
+    "--alphas": [*REACH, "all"],
+    "--partition": TEXT_FIGURES,
+    "--vocab-size": [*TEXT_FIGURES, "all"],
+    "--train-images": [name for name in [*FIGURES, "all"] if name not in TEXT_FIGURES],
+    "--width": list(FIGURES),
+}
 
 
 @pytest.mark.parametrize(
@@ -72,11 +92,11 @@ def test_wrong_alphas(call, alphas, said):
     assert result.exit_code == 2 and said in result.output
 
 
-def test_a_dry_run_computes_nothing_and_says_all(call, tmp_path):
+def test_a_dry_run_lists_everything_and_computes_nothing(call, tmp_path):
     result = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "1")
     said = result.output
     assert result.exit_code == 0, said
-    assert "runs: 9, of which 0 are there; shared beginnings: 6" in said
+    assert "runs: 9, of which 0 are finished; shared prefixes: 6" in said
     # 9 runs of 4 epochs; the 3 with alpha=0.8 share the first 2 with others
     assert "epochs to compute: 30 (without sharing between runs and figures: 36)" in said
     assert re.search(r"forecast for 1 process\(es\) of 1 thread\(s\): \d+ (sec|min)\w+, ", said)
@@ -92,14 +112,14 @@ def test_figures_compute_what_is_missing_once(call, tmp_path):
     assert "computed 12 epochs" in first.output  # b=0 and b=2: 2 shared, then 2 for each alpha
     before = (out / "fig11.csv").read_bytes()
     again = call("fig11", *TINY, *TEXT)
-    assert "nothing to compute: all 4 runs are there" in again.output
+    assert "nothing to compute: all 4 runs are finished" in again.output
     assert (out / "fig11.csv").read_bytes() == before
     other = call("fig13", *TINY, *TEXT, "--draw-only")
     assert other.exit_code == 1 and "missing" in other.output
     assert (out / "fig13.png").exists()
 
 
-def test_drawing_only_without_any_run(call, tmp_path):
+def test_draw_only_without_any_run(call, tmp_path):
     result = call("fig5", *TINY, *IMAGES, "--draw-only")
     assert result.exit_code == 1
     assert "fig5: it cannot be drawn: none of its 9 runs is finished" in result.output
@@ -121,7 +141,9 @@ def test_drawing_only_without_any_run(call, tmp_path):
 def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", environment)
     monkeypatch.setattr(planning, "_memory", lambda: float("inf"))
-    steps = [Step(RunConfig(seed=seed), Outcome("missing"), True) for seed in range(runs)]
+    steps = [
+        Step(RunConfig(seed=seed), Path("run"), Outcome("missing"), True) for seed in range(runs)
+    ]
     assert planning.share_out(Plan(Path("runs"), steps, 0), jobs, threads) == expected
     monkeypatch.setattr(planning, "_memory", lambda: 4 * planning.MEMORY_EACH)
     if jobs is None:
@@ -130,7 +152,9 @@ def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, exp
 
 def test_narrow_networks_have_one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
-    plan = Plan(Path("runs"), [Step(preset("cifar", "smoke"), Outcome("missing"), True)], 0)
+    plan = Plan(
+        Path("runs"), [Step(preset("cifar", "smoke"), Path("run"), Outcome("missing"), True)], 0
+    )
     assert planning.share_out(plan, 1, None) == (1, 1)
 
 
@@ -138,18 +162,33 @@ def test_narrow_networks_have_one_thread(monkeypatch):
 def test_pictures_of_the_preset_are_not_overwritten(call, tmp_path, flag):
     said = call("fig5", "--preset", "smoke", "--draw-only", *flag.split()).output
     assert "none of its" in said
-    run = runs_of(FIGURES["fig5"], Size("smoke", {}, seed=7 if "seed" in flag else 0))[-1]
+    run = runs_of(FIGURES["fig5"], Variant("smoke", {}, seed=7 if "seed" in flag else 0))[-1]
     store_run(tmp_path / "runs", run, [3.0] * (run.epochs // run.eval_every))
     call("fig5", "--preset", "smoke", "--draw-only", *flag.split())
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["smoke-changed"]
 
 
-def test_an_alpha_that_never_decays_is_said(call):
+def test_a_warning_if_alpha_never_decays(call):
     said = call("fig1", *TINY, "--alpha-decay-epoch", "4", "--draw-only").output
-    assert "runs end at T=4: curves of alpha < 1 are those of alpha=1" in said
+    assert "runs end at T=4: curves with alpha < 1 equal those with alpha=1" in said
     assert "warning" not in call("fig1", *TINY, "--draw-only").output
 
 
-def test_missing_data_is_said_once(call, tmp_path):
+def test_the_names_of_version_0_1_0_still_work(call, tmp_path):
+    """``ledger`` is now ``attacker-start``, and ``--out`` of figures is ``--figures``."""
+    run = runs_of(FIGURES["attacker-start"], Variant("smoke", {}))[0]
+    store_run(tmp_path / "runs", run, [3.0] * (run.epochs // run.eval_every))
+    result = call("ledger", "--preset", "smoke", "--draw-only", "--out", "old")
+    assert "slsgd-mx: ledger is now attacker-start: use that name\n" in result.stderr
+    assert "slsgd-mx: --out of this command is now --figures: use that name\n" in result.stderr
+    assert (tmp_path / "old" / "attacker-start.csv").exists()
+    call(*["attacker-start", "--preset", "smoke", "--draw-only", "--out", "x", "--figures", "y"])
+    assert (tmp_path / "y").exists() and not (tmp_path / "x").exists()
+    for line in ("--help", "attacker-start --help"):
+        said = call(*line.split()).output
+        assert "ledger" not in said and "--out" not in said
+
+
+def test_missing_data_is_reported_once(call, tmp_path):
     result = call("fig11", "--preset", "laptop", "--data-dir", tmp_path, "--jobs", "1")
-    assert result.exit_code == 1 and result.output.count("Three ways on") == 1
+    assert result.exit_code == 1 and result.output.count("Three ways to get it") == 1

@@ -1,26 +1,40 @@
-"""Stored runs -> pictures and tables: nothing is left out in silence, nothing needs MXNet."""
+"""Stored runs -> panels, pictures and tables; no missing run is left out silently, no MXNet."""
 
 import csv
 import math
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
+from operator import itemgetter
 
+import numpy as np
 import pytest
 from helpers.run_folders import store_run
 
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
-from slsgd_mx.figures import build as drawing
-from slsgd_mx.figures.build import draw_figure, file_name
-from slsgd_mx.figures.declarations import FIGURES, Size, groups, runs_of
-from slsgd_mx.figures.plot import draw
-from slsgd_mx.runs.metrics import epochs_to
+from slsgd_mx.figures import build, style
+from slsgd_mx.figures.build import (
+    data_note,
+    draw_figure,
+    draw_runs,
+    metric_panels,
+    plain,
+    write_curves,
+)
+from slsgd_mx.figures.declarations import FIGURES, file_name, full_title, legend
+from slsgd_mx.figures.panels import TITLES, metric_curve
+from slsgd_mx.figures.variants import Variant, groups, runs_of
+from slsgd_mx.runs.metrics import average, epochs_to
+from slsgd_mx.tasks.lstm.sizes import Lstm
 
-SIZE = Size("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
+SMALL = Variant("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
 
 
-def store_all(home, name, size=SIZE, value=lambda run, point: 1.0 / point):
-    for run in runs_of(FIGURES[name], size):
+def store_all(home, name, variant=SMALL, value=lambda run, point: 1.0 / point):
+    for run in runs_of(FIGURES[name], variant):
         points = run.epochs // run.eval_every
         store_run(home, run, [value(run, point) for point in range(1, points + 1)])
 
@@ -32,40 +46,36 @@ def read(path):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What was given to the plotting function, with what was drawn."""
+    """The panels, title and note that would be drawn; drawing itself takes a second."""
     calls = []
-
-    def note(panels, path, title, note):
-        calls.append((panels, title, note))
-        return draw(panels, path, title, note)
-
-    monkeypatch.setattr(drawing, "draw", note)
+    monkeypatch.setattr(build, "draw", lambda panels, paths, *words: calls.append((panels, *words)))
     return calls
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_whole(name, tmp_path, drawn):
+def test_every_figure_has_its_panels_and_table(name, tmp_path, drawn):
     store_all(tmp_path / "runs", name)
-    done = draw_figure(name, SIZE, tmp_path / "runs", tmp_path / "out")
+    done = draw_figure(name, SMALL, tmp_path / "runs", tmp_path / "out")
     stem = file_name(name)
     assert [path.name for path in done.files] == [f"{stem}.png", f"{stem}.svg", f"{stem}.csv"]
-    assert all(path.stat().st_size > 100 for path in done.files) and done.missing == []
+    assert done.missing == []
     ((panels, title, note),) = drawn
-    assert "(synthetic data)" in title and "made-up stand-in" in note and "seeds 0 to 1" in note
-    assert title.startswith("Figure" if name != "ledger" else "CNN, label flipping")
-    lines = groups(FIGURES[name], SIZE)
+    assert title == f"{full_title(name)} (synthetic data)"
+    assert "made-up stand-in" in note and "seeds 0 to 1" in note
+    lines = groups(FIGURES[name], SMALL)
+    assert len(panels) == len({panel.title for panel in panels})
     for panel in panels:
         assert all(len(curve.y) == 2 for curve in panel.curves)
-    seeds = {row["seed"] for row in read(done.files[-1])}
-    assert seeds == {"0", "1"}
-    assert {row["curve"] for row in read(done.files[-1])} == {
-        drawing.plain(line.label) for group in lines.values() for line in group
+    rows = read(done.files[-1])
+    assert {row["seed"] for row in rows} == {"0", "1"}
+    assert {row["curve"] for row in rows} == {
+        plain(line.label) for group in lines.values() for line in group
     }
 
 
 def test_panels_and_table_hold_the_numbers_of_the_runs(tmp_path, drawn):
     store_all(tmp_path, "fig3", value=lambda run, point: point + run.b / 8 + run.seed / 64)
-    rows = read(draw_figure("fig3", SIZE, tmp_path, tmp_path / "out").files[-1])
+    rows = read(draw_figure("fig3", SMALL, tmp_path, tmp_path / "out").files[-1])
     ((panels, _, _),) = drawn
     assert [panel.title for panel in panels] == [
         "Top-1 accuracy on testing set, $q=2$",
@@ -90,67 +100,134 @@ def test_panels_and_table_hold_the_numbers_of_the_runs(tmp_path, drawn):
     assert row["curve"] == "SLSGD; gamma=0.1; alpha=0.8; b=4"
 
 
-def test_the_same_runs_give_the_same_bytes(tmp_path):
-    store_all(tmp_path / "runs", "fig1")
+@pytest.mark.parametrize("name", ["fig5", "fig11"])
+def test_the_same_runs_give_the_same_bytes(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(style.STYLE, "figure.dpi", 50)
+    store_all(tmp_path / "runs", name)
     first, second = (
-        [p.read_bytes() for p in draw_figure("fig1", SIZE, tmp_path / "runs", tmp_path / o).files]
+        [p.read_bytes() for p in draw_figure(name, SMALL, tmp_path / "runs", tmp_path / o).files]
         for o in "ab"
     )
-    assert first == second
+    assert first == second and all(len(content) > 100 for content in first)
 
 
 def test_a_missing_run_is_named_everywhere(tmp_path, drawn):
     store_all(tmp_path, "fig11")
-    lost = runs_of(FIGURES["fig11"], SIZE)[3]  # FedAvg's neighbour alpha=0.8, b=0, the second seed
-    (tmp_path / lost.slug).rename(tmp_path / "gone")
-    done = draw_figure("fig11", SIZE, tmp_path, tmp_path / "out")
+    lost = runs_of(FIGURES["fig11"], SMALL)[3]  # FedAvg's neighbour alpha=0.8, b=0, the second seed
+    shutil.rmtree(tmp_path / lost.slug)
+    done = draw_figure("fig11", SMALL, tmp_path, tmp_path / "out")
     assert done.missing == [f"{lost.slug}: missing"]
     ((panels, _, note),) = drawn
-    labels = [curve.label for curve in panels[0].curves]
-    assert labels[1] == r"SLSGD, $\alpha=0.8$, $b=0$ [1 of 2 missing]"
-    assert not any("missing" in label for label in labels[:1] + labels[2:])
+    assert [curve.remark for curve in panels[0].curves] == ["", "1 of 2 missing", "", ""]
     assert "1 of 8 runs are missing" in note
 
 
-def test_a_damaged_run_is_missing_and_says_why(tmp_path):
+def test_a_damaged_run_is_missing_and_says_why(tmp_path, drawn):
     store_all(tmp_path, "fig11")
-    hurt = runs_of(FIGURES["fig11"], SIZE)[0]
+    hurt = runs_of(FIGURES["fig11"], SMALL)[0]
     path = tmp_path / hurt.slug / "metrics.csv"
     path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
-    (said,) = draw_figure("fig11", SIZE, tmp_path, tmp_path / "out").missing
+    (said,) = draw_figure("fig11", SMALL, tmp_path, tmp_path / "out").missing
     assert said.startswith(f"{hurt.slug}: ") and "is damaged" in said
 
 
 def test_a_curve_without_any_run_stays_in_the_legend(tmp_path, drawn):
     store_all(tmp_path, "fig11")
-    for run in runs_of(FIGURES["fig11"], SIZE)[:2]:
-        (tmp_path / run.slug).rename(tmp_path / f"gone{run.seed}")
-    draw_figure("fig11", SIZE, tmp_path, tmp_path / "out")
-    assert drawn[0][0][0].curves[0].label == "FedAvg [2 of 2 missing]"
+    for run in runs_of(FIGURES["fig11"], SMALL)[:2]:
+        shutil.rmtree(tmp_path / run.slug)
+    draw_figure("fig11", SMALL, tmp_path, tmp_path / "out")
+    curve = drawn[0][0][0].curves[0]
+    assert (curve.label, curve.remark) == ("FedAvg", "2 of 2 missing")
 
 
-def test_nothing_at_all_is_an_error(tmp_path):
+def test_a_figure_without_any_run_is_an_error(tmp_path):
     with pytest.raises(RunError, match="fig3 cannot be drawn: none of its 18 runs is finished"):
-        draw_figure("fig3", SIZE, tmp_path, tmp_path / "out")
+        draw_figure("fig3", SMALL, tmp_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_diverged_run_is_drawn_as_far_as_it_got_and_called_so(tmp_path, drawn):
-    one = replace(SIZE, repeats=1)
+def test_a_diverged_run_is_drawn_to_its_end_and_named(tmp_path, drawn):
+    one = replace(SMALL, repeats=1)
     bad = next(run for run in runs_of(FIGURES["fig12"], one) if run.q and not run.b)
     for run in runs_of(FIGURES["fig12"], one):
         store_run(tmp_path, run, [5, 9] if run == bad else [5, 4, 3, 2], diverged=run == bad)
     assert draw_figure("fig12", one, tmp_path, tmp_path / "out").missing == []
     curve = drawn[0][0][0].curves[1]
-    assert curve.label == "FedAvg [diverged]" and curve.y.tolist() == [[5, 9]]
+    assert (curve.label, curve.remark) == ("FedAvg", "diverged")
+    assert curve.y.tolist() == [[5, 9]]
 
 
-def test_zoom_looks_at_the_second_half_of_what_trims_enough(tmp_path, drawn):
+def test_a_remark_names_its_group_unless_it_holds_for_all(tmp_path, drawn):
+    store_all(tmp_path, "fig3")
+    ideal, failing = (next(r for r in runs_of(FIGURES["fig3"], SMALL) if r.q == q) for q in (0, 2))
+    for run in (ideal, failing):
+        shutil.rmtree(tmp_path / run.slug)
+    draw_figure("fig3", SMALL, tmp_path, tmp_path / "out")
+    found = [(panel.curves[0].remark, panel.curves[1].remark) for panel in drawn[0][0]]
+    only = ("1 of 2 missing", "$q=2$: 1 of 2 missing")
+    assert found == [only, only, ("1 of 2 missing", ""), ("1 of 2 missing", "")]
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig12"])
+def test_survivors_set_the_limits_of_losses_and_accuracy_is_not_cut(name, tmp_path, drawn):
+    store_all(tmp_path, name, value=lambda run, p: 7.0 + p if run.b < run.q else 3.0 - p / 2)
+    draw_figure(name, SMALL, tmp_path, tmp_path / "out")
+    for panel in drawn[0][0]:
+        if "accuracy" in panel.title:
+            assert panel.ylim is None  # `frame` shows every share
+        else:
+            np.testing.assert_allclose(panel.ylim, (0.925, 2.575))  # 1 to 2.5 and margins
+
+
+def noisy(run, point):
+    return math.sin(point**2 * (1 + run.b + 3 * run.seed + 7 * run.gamma) * run.alpha) / 3
+
+
+def test_differences_are_paired_by_seed_and_gamma(tmp_path, drawn):
+    store_all(tmp_path, "fig1", value=noisy)
+    lost = runs_of(FIGURES["fig1"], SMALL)[0]  # FedAvg, gamma=0.1, seed 0
+    shutil.rmtree(tmp_path / lost.slug)
+    rows = read(draw_figure("fig1", SMALL, tmp_path, tmp_path / "out").files[-1])
+    panels = drawn[0][0]
+    assert len(panels) == 6 and {c.label for p in panels for c in p.curves} == {
+        legend(alpha, b) for alpha in (1, 0.8) for b in (0, 2)
+    }
+    key = itemgetter("group", "curve", "seed", "epoch")
+    told = {key(row): float(row["test_accuracy"]) for row in rows}
+    for panel, group, seeds in zip(panels[4:], ("gamma=0.1", "gamma=0.05"), ("1", "01")):
+        assert plain(panel.title) == f"Test accuracy minus that of FedAvg; {group}"
+        for c in panel.curves:
+            expected = [
+                [
+                    told[group, plain(c.label), s, f"{e:g}"] - told[group, "FedAvg", s, f"{e:g}"]
+                    for e in c.x
+                ]
+                for s in seeds
+            ]
+            assert c.y.tolist() == expected and c.x.tolist() == [2, 4, 6, 8]
+            assert c.y.any() == (c.label != "FedAvg")
+
+
+def test_roughness_over_alpha(tmp_path, drawn):
+    """After the decay at epoch 4: epochs 6 and 8, the third and fourth points."""
+    store_all(tmp_path, "fig2", value=noisy)
+    draw_figure("fig2", SMALL, tmp_path, tmp_path / "out")
+    panel = drawn[0][0][-1]
+    assert panel.own_legend and panel.dots
+    runs = {(r.gamma, r.b, r.seed, r.alpha): r for r in runs_of(FIGURES["fig2"], SMALL)}
+    for curve, (gamma, b) in zip(panel.curves, product((0.1, 0.05), (0, 2))):
+        assert curve.label == rf"$\gamma={gamma}$, $b={b}$" and curve.x.tolist() == [0.8, 1]
+        found = [[runs[gamma, b, seed, alpha] for alpha in (0.8, 1)] for seed in (0, 1)]
+        change = [[abs(noisy(run, 4) - noisy(run, 3)) for run in seed] for seed in found]
+        np.testing.assert_allclose(curve.y, change)
+
+
+def test_zoom_shows_the_second_half_of_curves_with_b_at_least_q(tmp_path, drawn):
     def value(run, point):
         return 1e6 if run.b < run.q else 10.0 * (3 - point) + 50 if point < 3 else 2.0 + run.b / 4
 
     store_all(tmp_path, "fig9", value=value)
-    draw_figure("fig9", SIZE, tmp_path, tmp_path / "out")
+    draw_figure("fig9", SMALL, tmp_path, tmp_path / "out")
     for panel in drawn[0][0]:
         low, high = panel.ylim
         assert 1.8 < low < 2.0 and 3.0 < high < 3.2  # b=0 without attack 2.0, b=4 3.0
@@ -162,7 +239,7 @@ def labels(panel):
 
 
 def test_epochs_to_a_loss(tmp_path, drawn):
-    """b=2 reaches it ever later, b=3 with one seed only, b=4 never."""
+    """b=2 always reaches it, b=3 with one seed only, b=4 never."""
     never = {2: (), 3: (1,), 4: (0, 1)}
 
     def value(run, point):
@@ -170,7 +247,7 @@ def test_epochs_to_a_loss(tmp_path, drawn):
         return 0.1 if reached else 9.0
 
     store_all(tmp_path, "fig5", value=value)
-    rows = read(draw_figure("fig5", replace(SIZE, loss=0.1), tmp_path, tmp_path / "out").files[-1])
+    rows = read(draw_figure("fig5", replace(SMALL, loss=0.1), tmp_path, tmp_path / "out").files[-1])
     (panel,) = drawn[0][0]
     b2, b3, b4 = panel.curves
     assert b2.x.tolist() == [0.6, 0.8, 1.0]
@@ -178,8 +255,8 @@ def test_epochs_to_a_loss(tmp_path, drawn):
     assert b3.y.tolist() == [[2, 4, 4], [math.inf] * 3] and (b4.y == math.inf).all()
     assert panel.title == "Epochs to reach training loss 0.1"
     assert panel.outside == "▲ not reached within 4 epochs" and panel.ylim[0] == 0
-    told = {(r["curve"], r["alpha"], r["seed"]): r["epochs_to_reach"] for r in rows}
-    assert told["b=2", "0.6", "1"] == "2" and told["b=3", "0.8", "1"] == "never"
+    reached = {(r["curve"], r["alpha"], r["seed"]): r["epochs_to_reach"] for r in rows}
+    assert reached["b=2", "0.6", "1"] == "2" and reached["b=3", "0.8", "1"] == "never"
     assert {r["loss_to_reach"] for r in rows} == {"0.1"} and len(rows) == 18
 
 
@@ -191,16 +268,151 @@ def test_the_first_epoch_with_the_loss(losses, loss, at):
     assert epochs_to(rows, loss) == at
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written(tmp_path, drawn):
     store_all(tmp_path / "runs", "fig11")
     (tmp_path / "out").write_text("a file")
     with pytest.raises(RunError, match="cannot write to"):
-        draw_figure("fig11", SIZE, tmp_path / "runs", tmp_path / "out")
+        draw_figure("fig11", SMALL, tmp_path / "runs", tmp_path / "out")
 
 
 def test_drawing_and_planning_need_no_mxnet():
     code = (
         "import sys; sys.modules['mxnet'] = None; "
-        "import slsgd_mx.drawing, slsgd_mx.sweep, slsgd_mx.forecast, slsgd_mx.cli.figures"
+        "import slsgd_mx.figures.build, slsgd_mx.sweeps.plan, slsgd_mx.sweeps.forecast; "
+        "import slsgd_mx.cli.figures, slsgd_mx.cli.planning"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- the curves of single runs ------------------------------------------------------------
+
+CNN = RunConfig(alpha=0.8, b=2, q=2, seed=3)
+TEXT = RunConfig(sizes=Lstm(), gamma=20, q=2)
+
+
+def rows_of(config, *values):
+    """A row for each epoch 10, 20, ...; every metric is a multiple of the value."""
+    return [
+        {"epoch": str(10 * i), **{m: repr(j * v) for j, m in enumerate(config.sizes.metrics, 1)}}
+        for i, v in enumerate(values, start=1)
+    ]
+
+
+@pytest.mark.parametrize("config", [CNN, TEXT])
+def test_every_metric_has_a_title_and_every_panel_a_metric(config):
+    assert set(config.sizes.panels) <= set(config.sizes.metrics) <= set(TITLES)
+
+
+def test_the_average_of_repeats():
+    runs = [rows_of(CNN, 1.0, 2.0), rows_of(CNN, 3.0, 0.5)]
+    first, last = average(CNN, runs)
+    assert first == {
+        "epoch": "10",
+        "train_loss": "2.0",
+        "test_loss": "4.0",
+        "test_accuracy": "6.0",
+    }
+    assert [last["epoch"], last["train_loss"]] == ["20", "1.25"]
+    (only,) = average(TEXT, [rows_of(TEXT, 0.1)])
+    assert only == rows_of(TEXT, 0.1)[0]  # one repeat is left as it is, to the last digit
+    assert average(CNN, [runs[0], runs[1][:1]]) == [first]  # what all of them have
+
+
+def test_a_curve_holds_every_repeat():
+    made = metric_curve("x", [rows_of(CNN, 1.0, 2.0), rows_of(CNN, 3.0, 4.0)], "test_loss")
+    assert made.label == "x" and np.asarray(made.x).tolist() == [10, 20]
+    assert np.asarray(made.y).tolist() == [[2, 4], [6, 8]]
+
+
+def test_a_repeat_that_ended_early_has_gaps():
+    made = metric_curve("x", [rows_of(CNN, 1.0), rows_of(CNN, 3.0, 4.0)], "test_loss")
+    assert np.asarray(made.x).tolist() == [10, 20]
+    np.testing.assert_array_equal(made.y, [[2, np.nan], [6, 8]])
+
+
+@pytest.mark.parametrize("stopped, whole", [("13", "20"), ("20", "25")])
+def test_a_repeat_that_diverged_between_evaluations_keeps_its_epoch(stopped, whole):
+    """Both have a row of epoch 10; the second is of an epoch that the other repeat lacks."""
+    runs = [rows_of(CNN, 1.0, 2.0), rows_of(CNN, 3.0, 4.0)]
+    runs[0][1]["epoch"], runs[1][1]["epoch"] = stopped, whole
+    made = metric_curve("x", runs, "train_loss")
+    points = {(x, y) for row in made.y.tolist() for x, y in zip(made.x.tolist(), row)}
+    assert {(float(stopped), 2.0), (float(whole), 4.0)} <= points
+
+
+@pytest.mark.parametrize(
+    "changes, decay",
+    [
+        (dict(), 400),
+        (dict(alpha=1.0), None),
+        (dict(alpha_schedule="constant"), None),
+        (dict(epochs=400), None),
+    ],
+)
+def test_panels_of_the_cnn_and_the_mark_of_the_decay(changes, decay):
+    config = RunConfig(**{"alpha": 0.8, **changes})
+    panels = metric_panels(config, {"one": [rows_of(config, 1.0)]})
+    assert [panel.title for panel in panels] == [
+        "Top-1 accuracy on testing set",
+        "Cross entropy on training set",
+    ]
+    assert [panel.decay_epoch for panel in panels] == [decay] * 2
+    assert [float(panel.curves[0].y[0, 0]) for panel in panels] == [3.0, 1.0]
+
+
+def test_panels_of_the_language_model():
+    panels = metric_panels(TEXT, {"one": [rows_of(TEXT, 1.0)]})
+    assert [panel.title for panel in panels] == [
+        "Perplexity on testing set",
+        "Cross entropy on training set",
+    ]
+
+
+def test_the_note_names_the_data():
+    assert data_note(CNN) == "Data: cifar10." and data_note(TEXT) == "Data: wikitext2."
+    assert "Synthetic" in data_note(RunConfig(sizes=Lstm(data="synthetic")))
+
+
+def test_the_numbers_behind_a_picture(tmp_path):
+    path = tmp_path / "curves.csv"
+    lines = {
+        legend(0.8, 2, gamma=0.1): [rows_of(CNN, 1.0, 2.0), rows_of(CNN, 3.0)],
+        "$b=4$": [rows_of(CNN, 5.0)],
+    }
+    write_curves(path, CNN, lines)
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["curve", "seed", "epoch", *CNN.sizes.metrics]
+    assert [(row["seed"], row["epoch"], row["train_loss"]) for row in rows] == [
+        ("3", "10", "1.0"),
+        ("3", "20", "2.0"),
+        ("4", "10", "3.0"),
+        ("3", "10", "5.0"),
+    ]
+    assert rows[0]["curve"] == "SLSGD; gamma=0.1; alpha=0.8; b=2" and rows[3]["curve"] == "b=4"
+
+
+def test_numbers_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot write to"):
+        write_curves(tmp_path / "file" / "curves.csv", CNN, {})
+
+
+@pytest.mark.parametrize("config, last", [(CNN, 1.5), (TEXT, math.inf), (CNN, math.nan)])
+def test_a_diverged_run_gets_a_picture(tmp_path, monkeypatch, config, last):
+    monkeypatch.setitem(style.STYLE, "figure.dpi", 50)
+    draw_runs(config, [rows_of(config, 2.0, 1.0, last)], tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_the_title_names_data_partition_and_attack(tmp_path, drawn):
+    draw_runs(TEXT, [rows_of(TEXT, 1.0)], tmp_path / "x.png")
+    draw_runs(RunConfig(), [rows_of(CNN, 1.0)], tmp_path / "x.png")
+    assert [(panels[0].curves[0].label, *words) for panels, *words in drawn] == [
+        (
+            r"FedAvg, $\gamma=20$",
+            "lstm, wikitext2 (shuffled), label-permute, q=2",
+            "Data: wikitext2.",
+        ),
+        (r"FedAvg, $\gamma=0.1$", "cifar, cifar10 (balanced), no attack", "Data: cifar10."),
+    ]

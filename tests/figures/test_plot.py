@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures import plot
-from slsgd_mx.figures import style as canvas
-from slsgd_mx.figures.plot import Curve, Panel, band, draw, draw_partition, frame
+from slsgd_mx.figures.partition import draw_partition
+from slsgd_mx.figures.plot import Curve, Panel, band, draw, frame
+from slsgd_mx.figures.style import STYLE, look
 
 EPOCHS = np.arange(1, 61)
 FALLING = 2.3 * np.exp(-EPOCHS / 20)
@@ -22,10 +23,10 @@ FALLING = 2.3 * np.exp(-EPOCHS / 20)
 
 @pytest.fixture(autouse=True)
 def small_and_without_warnings(monkeypatch):
-    monkeypatch.setitem(canvas.STYLE, "figure.dpi", 72)
+    monkeypatch.setitem(STYLE, "figure.dpi", 72)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # an older Matplotlib on a newer pyparsing: theirs to settle
+        # an older Matplotlib on a newer pyparsing
         warnings.simplefilter("ignore", DeprecationWarning)
         yield
 
@@ -63,31 +64,36 @@ def test_draw_writes_png_and_svg_and_nothing_else(tmp_path):
     assert sorted(os.listdir(tmp_path / "new")) == ["fig.png", "fig.svg"]
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_equal_input_gives_equal_bytes(tmp_path, kind):
+def test_equal_input_gives_equal_bytes(tmp_path):
     import matplotlib
 
-    one, two, other = (tmp_path / f"{name}.{kind}" for name in ("one", "two", "other"))
-    draw(repeated(), one, title="t")
+    def paths(name):
+        return [tmp_path / f"{name}.png", tmp_path / f"{name}.svg"]
+
+    def contents(name):
+        return [path.read_bytes() for path in paths(name)]
+
+    draw(repeated(), paths("one"), title="t")
     with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 20}):
-        draw(repeated(), str(two), title="t")  # the user's settings do not matter
+        draw(repeated(), map(str, paths("two")), title="t")  # the user's settings do not matter
         assert matplotlib.rcParams["font.size"] == 20  # and are left as they were
-    draw(repeated(), other, title="u")
-    assert one.read_bytes() == two.read_bytes() != other.read_bytes()
+    draw(repeated(), paths("other"), title="u")
+    assert contents("one") == contents("two")
+    assert all(a != b for a, b in zip(contents("one"), contents("other")))
 
     counts = np.random.default_rng(0).integers(0, 9, (20, 10))
-    draw_partition(counts, one)
-    draw_partition(counts, two)
-    assert one.read_bytes() == two.read_bytes()
+    draw_partition(counts, paths("one"))
+    draw_partition(counts, paths("two"))
+    assert contents("one") == contents("two")
 
 
 def test_drawing_needs_neither_mxnet_nor_pyplot(tmp_path):
     code = (
-        "import sys; from slsgd_mx.plot import *; assert 'matplotlib' not in sys.modules;"
+        "import sys; from slsgd_mx.figures.plot import *; assert 'matplotlib' not in sys.modules;"
         "draw([Panel('t', 'y', [Curve('a', [1], [1])])], sys.argv[1]);"
         "assert not {'mxnet', 'matplotlib.pyplot'} & set(sys.modules)"
     )
-    root = str(Path(plot.__file__).resolve().parents[1])
+    root = str(Path(plot.__file__).resolve().parents[2])
     env = {**os.environ, "PYTHONPATH": root, "MPLBACKEND": "agg"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.png")], check=True, env=env)
 
@@ -134,11 +140,13 @@ def test_a_diverged_curve_does_not_flatten_the_others(log):
     assert frame([*fine, collapsed], log)[1] > 6
 
 
-def test_shares_are_never_cut():
+def test_shares_and_their_differences_are_never_cut():
     stuck = band(Curve("stuck", EPOCHS, 0.01 + 0 * EPOCHS))
     good = band(Curve("good", EPOCHS, np.linspace(0.01, 0.95, 60)))
     low, high = frame([stuck, stuck, good])
     assert low < 0.01 and high > 0.95
+    calm, other = (band(Curve("c", [1, 2, 3], y)) for y in ([-0.001, 0, 0], [0, -0.3, 0.2]))
+    np.testing.assert_allclose(frame([calm, calm, other]), (-0.325, 0.225))
 
 
 def limits_hold(limits, log):
@@ -169,17 +177,46 @@ def legend_of(monkeypatch, panels, tmp_path):
     return seen
 
 
-def test_legend_says_who_leaves_the_picture(monkeypatch, tmp_path):
+def test_the_legend_names_curves_that_leave_the_picture(monkeypatch, tmp_path):
     fine, wild = Curve("fine", EPOCHS, FALLING), Curve("wild", EPOCHS, 10.0 ** (EPOCHS / 2))
     labels = legend_of(monkeypatch, [a_panel(fine, wild), a_panel(fine)], tmp_path)
-    assert labels == ["fine", "wild (leaves the picture)"]
+    assert labels == ["fine", "wild (leaves the panel)"]
 
 
-def test_a_zoom_remarks_only_on_curves_that_end_outside(monkeypatch, tmp_path):
+def test_a_curve_is_in_the_legend_once_with_the_remarks_of_all_panels(monkeypatch, tmp_path):
+    one, two = Curve("a", [1], [1], remark="1 lost"), Curve("a", [1], [2], remark="2 lost")
+    own = a_panel(Curve("apart", [0.8, 1], [1, 2]), own_legend=True)
+    high = a_panel(Curve("a", [1], [5]), Curve("b", [1], [1]), ylim=(0, 2))
+    panels = [a_panel(one), a_panel(one), a_panel(two), own, high]
+    labels = legend_of(monkeypatch, panels, tmp_path)
+    assert labels == ["a (1 lost; 2 lost; leaves the panel)", "b"]
+
+
+def test_the_small_print_explains_what_is_drawn(monkeypatch, tmp_path):
+    notes = []
+    monkeypatch.setattr(plot, "_arrange", lambda figure, entries, title, note: notes.append(note))
+    y = np.array([[1.0, 2.0], [2.0, 3.0]])
+    kept, cut = (Curve("c", [1, 2], y) for _ in range(2))
+    for panels in ([a_panel(kept)], [a_panel(cut, ylim=(0, 2)), a_panel(kept, dots=True)]):
+        draw(panels, tmp_path / "fig.png", note="Data.")
+    assert notes == [
+        "Line: mean of 2 repeats; band: minimum to maximum. Data.",
+        "Line: mean of 2 repeats; band or bar: minimum to maximum; dots: single repeats. "
+        "Triangles at the edge: the curve is beyond the panel there. Data.",
+    ]
+
+
+def test_a_zoom_names_only_curves_that_end_outside(monkeypatch, tmp_path):
     fine, high = Curve("fine", EPOCHS, FALLING), Curve("high", EPOCHS, 2.3 + 0 * EPOCHS)
     panel = a_panel(fine, high, ylim=(0, 1), zoom=True, outside="above the zoom")
     labels = legend_of(monkeypatch, [panel], tmp_path)
     assert labels == ["fine", "high (above the zoom)"]
+    failed = Curve("failed", [1, 2, 3], [[0.5, 9, np.nan], [0.5, 9, 9]])  # one repeat diverged
+    assert plot._beyond(band(failed), (0, 1), True).tolist() == [[False] * 3, [False, True, False]]
+
+
+def is_dot(line):
+    return line.get_marker() == "."
 
 
 @pytest.mark.parametrize(
@@ -192,23 +229,28 @@ def test_a_zoom_remarks_only_on_curves_that_end_outside(monkeypatch, tmp_path):
     ],
 )
 def test_points_that_are_never_reached_are_marked_one_by_one(monkeypatch, tmp_path, y, marked):
-    carets, mark = [], plot._mark_exits
+    carets, dots, mark = [], [], plot._mark_exits
 
-    def spy(ax, x, out, edge, style):
-        mark(ax, x, out, edge, style)
-        carets.extend(x[out].tolist())
+    def spy(ax, x, out, *rest):
+        before = len(ax.lines)
+        mark(ax, x, out, *rest)
+        carets.extend(x for line in ax.lines[before:] for x in line.get_xdata())
+        dots.append(sum(np.isfinite(each.get_ydata()).sum() for each in ax.lines if is_dot(each)))
 
     monkeypatch.setattr(plot, "_mark_exits", spy)
-    panel = a_panel(Curve("line", [0.6, 0.8, 1], y), ylim=(0, 17), outside="never reached")
+    curve = Curve("line", [0.6, 0.8, 1], y)
+    panel = a_panel(curve, ylim=(0, 17), outside="never reached", dots=True)
     labels = legend_of(monkeypatch, [panel], tmp_path)
     assert carets == marked
+    reached = np.isfinite(curve.y).sum() if len(curve.y) > 1 else 0
+    assert dots == [reached] * 2  # repeats that reach it are visible even if another does not
     assert labels == ["line (never reached)" if marked else "line"]
 
 
 def test_a_label_has_one_look_everywhere_and_looks_differ():
-    looks = [plot._look(i) for i in range(16)]
-    assert len({(look["color"], look["marker"]) for look in looks}) == 16
-    assert len({(str(look["linestyle"]), look["marker"]) for look in looks[:8]}) == 8
+    looks = [look(i) for i in range(16)]
+    assert len({(each["color"], each["marker"]) for each in looks}) == 16
+    assert len({(str(each["linestyle"]), each["marker"]) for each in looks[:8]}) == 8
 
 
 # ---- partitions ----------------------------------------------------------------------------

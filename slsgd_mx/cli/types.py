@@ -1,0 +1,68 @@
+"""Kinds and types of options beyond those of click."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import List, Optional, Tuple
+
+import click
+
+
+class NameIn(click.ParamType):
+    """One of the names in a registry or tuple, which is imported only when it is needed."""
+
+    name = "name"
+
+    def __init__(self, module: str, registry: str) -> None:
+        self.module, self.registry = module, registry
+
+    def names(self) -> List[str]:
+        return list(getattr(import_module(f"slsgd_mx.{self.module}"), self.registry))
+
+    def get_metavar(self, param: click.Parameter, ctx: Optional[click.Context] = None) -> str:
+        names = "|".join(self.names())
+        return f"[{names}]" if len(names) <= 40 else "NAME"
+
+    def convert(self, value: str, param, ctx) -> str:
+        if value not in self.names():
+            self.fail(f"{value!r} is not one of {', '.join(self.names())}.", param, ctx)
+        return value
+
+
+class Option(click.Option):
+    """An option that lists its names in its help if they are too many for one line."""
+
+    def get_help_record(self, ctx: click.Context) -> Optional[Tuple[str, str]]:
+        record = super().get_help_record(ctx)
+        if record is not None and isinstance(self.type, NameIn) and "NAME" in record[0]:
+            record = record[0], f"{record[1]} One of {', '.join(self.type.names())}."
+        return record
+
+
+class Bounds(click.ParamType):
+    """MIN:MAX, or one number for both."""
+
+    name = "MIN:MAX"
+
+    def convert(self, value, param, ctx) -> Tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        low, _, high = value.partition(":")
+        try:
+            return int(low), int(high or low)
+        except ValueError:
+            self.fail(f"{value!r} is not MIN:MAX, such as 5:15.", param, ctx)
+
+
+class Numbers(click.ParamType):
+    """Numbers separated by commas."""
+
+    name = "A,B,..."
+
+    def convert(self, value, param, ctx) -> Tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(number) for number in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)

@@ -1,0 +1,149 @@
+"""The curves, limits and derived panels of a figure, from the rows of its runs; no MXNet."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
+
+import numpy as np
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.figures.plot import Curve, Panel, band, frame
+from slsgd_mx.figures.variants import Line
+from slsgd_mx.runs.metrics import Row, column, mean_change
+from slsgd_mx.runs.status import Outcome
+
+TITLES = {  # metric -> title and y-label of its panel
+    "train_loss": ("Cross entropy on training set", "Cross entropy"),
+    "test_loss": ("Cross entropy on testing set", "Cross entropy"),
+    "test_perplexity": ("Perplexity on testing set", "Perplexity"),
+    "test_accuracy": ("Top-1 accuracy on testing set", "Accuracy"),
+}
+
+Repeats = Sequence[Sequence[Row]]  # the rows of each repeat's metrics.csv
+
+
+def metric_curve(label: str, runs: Repeats, metric: str) -> Curve:
+    """A metric over the epochs of one or several repeats; NaN where a repeat has no row."""
+    epochs = np.unique(np.concatenate([column(rows, "epoch") for rows in runs]))
+    y = np.full((len(runs), len(epochs)), np.nan)
+    for repeat, rows in enumerate(runs):
+        y[repeat, np.searchsorted(epochs, column(rows, "epoch"))] = column(rows, metric)
+    return Curve(label, epochs, y)
+
+
+def line_curve(
+    line: Line, outcomes: Dict[RunConfig, Outcome], metric: str, style: int, remark: str
+) -> Curve:
+    """The curve of the stored seeds."""
+    runs = [outcomes[run].rows for run in line.runs if outcomes[run].rows]
+    empty = Curve(line.label, np.array([]), np.zeros((1, 0)))
+    curve = metric_curve(line.label, runs, metric) if runs else empty
+    return replace(curve, style=style, remark=remark)
+
+
+def remarks_on(
+    lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome]
+) -> Dict[Tuple[str, str], str]:
+    """How many seeds of a group's curve diverged or are missing, for the legend.
+
+    It names the group unless all groups with that curve say the same.
+    """
+    said = {}
+    for group, members in lines.items():
+        for line in members:
+            states = [outcomes[run].state for run in line.runs if outcomes[run].state != "done"]
+            lost = Counter("diverged" if state == "diverged" else "missing" for state in states)
+            many = "{} of " + f"{len(line.runs)} " if len(line.runs) > 1 else ""
+            words = [many.format(count) + what for what, count in sorted(lost.items())]
+            said[group, line.label] = ", ".join(words)
+    return {
+        (group, label): f"{group}: {words}"
+        if words and any(said[other] != words for other in said if other[1] == label)
+        else words
+        for (group, label), words in said.items()
+    }
+
+
+def joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
+
+
+def decay_epoch_of(configs: Iterable[RunConfig]) -> int | None:
+    """The epoch to mark: the first at which the alpha of a curve decays."""
+    for config in configs:
+        decays = config.alpha < 1 and config.alpha_schedule == "step"
+        if decays and config.alpha_decay_epoch < config.epochs:
+            return config.alpha_decay_epoch
+    return None
+
+
+def limits(
+    members: Sequence[Line], curves: Sequence[Curve], metric: str, zoom: bool
+) -> tuple[float, float] | None:
+    """y limits from the curves with b >= q, in a zoom from their second half.
+
+    None where no curve may be cut: without such a curve, and for accuracy outside a zoom.
+    """
+    if metric == "test_accuracy" and not zoom:
+        return None
+    bands = [
+        band(c)[:, c.x > (c.x.max() / 2 if zoom else -1)]
+        for line, c in zip(members, curves)
+        if line.runs[0].b >= line.runs[0].q and len(c.x)
+    ]
+    return frame(bands) if bands else None
+
+
+def _difference_panels(
+    lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome], styles: Dict[str, int]
+) -> List[Panel]:
+    """Test accuracy minus that of a group's first curve with the same seed, epoch by epoch."""
+    metric, panels = "test_accuracy", []
+    for group, members in lines.items():
+        curves = []
+        for line in members:
+            runs = []
+            for run, base in zip(line.runs, members[0].runs):
+                bases = {row["epoch"]: float(row[metric]) for row in outcomes[base].rows}
+                shared = [row for row in outcomes[run].rows if row["epoch"] in bases]
+                rows = [{**r, metric: float(r[metric]) - bases[r["epoch"]]} for r in shared]
+                runs += [rows] * bool(rows)
+            if runs:
+                curve = metric_curve(line.label, runs, metric)
+                curves.append(replace(curve, style=styles[line.label]))
+        title = joined(f"Test accuracy minus that of {members[0].label}", group)
+        decay = decay_epoch_of(line.runs[0] for line in members)
+        panels.append(Panel(title, "Difference", curves, decay_epoch=decay))
+    return panels
+
+
+def _roughness_panel(
+    lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome], styles: Dict[str, int]
+) -> List[Panel]:
+    """How much test accuracy changes after the decay, over alpha; a line for each group and b."""
+    found: Dict[str, Dict[float, List[float]]] = {}  # label -> alpha -> by seed
+    for group, members in lines.items():
+        for line in members:
+            label = joined(group, f"$b={line.changes['b']}$")
+            found.setdefault(label, {})[line.changes["alpha"]] = [
+                mean_change(outcomes[run].rows, "test_accuracy", run.alpha_decay_epoch)
+                if outcomes[run].state == "done"
+                else math.nan
+                for run in line.runs
+            ]
+    curves = []
+    for style, (label, over) in enumerate(found.items(), start=len(styles)):
+        alphas, by_alpha = zip(*sorted(over.items()))
+        curves.append(Curve(label, alphas, np.transpose(by_alpha), style))
+    title = "Roughness after the decay: mean |change| of test accuracy between evaluations"
+    options = {"xlabel": r"$\alpha$ after the decay", "dots": True, "own_legend": True}
+    return [Panel(title, "Roughness", curves, **options)]
+
+
+DERIVED: Dict[str, Callable[..., List[Panel]]] = {
+    "difference": _difference_panels,
+    "roughness": _roughness_panel,
+}

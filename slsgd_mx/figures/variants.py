@@ -1,0 +1,170 @@
+"""A figure's declaration + preset, changes and seeds -> the runs it needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.figures.declarations import (
+    Changes,
+    Figure,
+    MetricFigure,
+    ReachFigure,
+    attacked,
+    legend,
+)
+from slsgd_mx.presets import RELEASED, preset
+from slsgd_mx.tasks.sizes import SIZES
+from slsgd_mx.validation import require, require_name
+
+
+@dataclass(frozen=True)
+class FigurePreset:
+    """What figures add to a preset: repeats, and the alphas and losses of Figures 5 and 6."""
+
+    repeats: int
+    alphas: Tuple[float, ...]  # on the x-axis of Figures 5 and 6
+    attacked_loss: float  # the training loss of Figure 5
+    passes_loss: float  # the training loss of Figure 6
+    reach_until_decay: bool  # Figures 5 and 6 end at the decay epoch of the others, not at T
+    changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset itself
+    reach: Mapping[str, Changes] = field(default_factory=dict)  # by ``ReachFigure.loss``
+
+
+# The losses of laptop are those that alpha=1, seed 0, reaches after about two thirds of the epochs
+# (b=2 in Figure 5, pass=1 in Figure 6), fixed before any other cell was run; those of smoke are
+# round numbers.
+FIGURE_PRESETS: Dict[str, FigurePreset] = {
+    "paper": FigurePreset(10, (0.2, 0.4, 0.6, 0.8, 1.0), 0.5, 0.003, False),
+    "laptop": FigurePreset(
+        *(3, (0.4, 0.6, 0.8, 1.0), 2.0, 1.5, False),
+        reach={
+            "attacked_loss": {"epochs": 60, "eval_every": 1},
+            "passes_loss": {"epochs": 24, "eval_every": 1},
+        },
+    ),
+    "smoke": FigurePreset(1, (0.6, 0.8, 1.0), 2.1, 2.0, True, {"epochs": 8}),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The variant of the figures to make: a preset, changes of it, and seeds."""
+
+    preset: str
+    changes: Mapping[str, Any]
+    repeats: Optional[int] = None  # None: the preset's
+    seed: int = 0  # the first
+    loss: Optional[float] = None  # to reach in Figures 5 and 6; None: the preset's
+    at: Tuple[float, ...] = ()  # alphas on the x-axis of Figures 5 and 6; empty: the preset's
+    released: bool = False  # every switch as in the released code
+
+    def __post_init__(self) -> None:
+        require_name("preset", self.preset, tuple(FIGURE_PRESETS))
+        repeats, loss = self.repeats, self.loss
+        require(repeats is None or repeats >= 1, "repeats", repeats, "repeats >= 1")
+        require(loss is None or 0 < loss < math.inf, "loss", loss, "0 < loss < infinity")
+
+    @property
+    def defaults(self) -> FigurePreset:
+        return FIGURE_PRESETS[self.preset]
+
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + (self.repeats or self.defaults.repeats))
+
+    @property
+    def alphas(self) -> Tuple[float, ...]:
+        return tuple(sorted(set(self.at or self.defaults.alphas)))
+
+    def config(self, task: str, own: Optional[Changes] = None, **changes: Any) -> RunConfig:
+        """A run of this variant; ``own`` are the figure's sizes, which the user's changes override.
+
+        If T is changed, the decay epoch of alpha moves in proportion.
+        """
+        base = preset(task, self.preset)
+        released = RELEASED[task] if self.released else {}
+        asked = {**self.defaults.changes, **(own or {}), **released, **self.changes, **changes}
+        if "epochs" in asked and "alpha_decay_epoch" not in asked:
+            every = max(1, asked.get("eval_every", base.eval_every))
+            share = asked["epochs"] * base.alpha_decay_epoch / base.epochs
+            asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
+        config = preset(task, self.preset, **_of_task(task, asked))
+        never = config.alpha_schedule == "step" and config.alpha_decay_epoch >= config.epochs
+        return replace(config, alpha=1.0) if never else config
+
+    def warnings(self, tasks: Iterable[str]) -> List[str]:
+        """What is allowed but probably not meant."""
+        plain = [self.config(task) for task in sorted(tasks)]
+        return [
+            f"{run.sizes.task}: alpha decays after epoch {run.alpha_decay_epoch}, but runs end at "
+            f"T={run.epochs}: curves with alpha < 1 equal those with alpha=1"
+            for run in plain
+            if run.alpha_decay_epoch >= run.epochs
+        ]
+
+    def repeated(self, config: RunConfig) -> Tuple[RunConfig, ...]:
+        return tuple(replace(config, seed=seed) for seed in self.seeds)
+
+
+def _of_task(task: str, changes: Mapping[str, Any]) -> Changes:
+    """Changes without the sizes that only other tasks have."""
+    own = {field.name for field in fields(SIZES[task])}
+    other = {field.name for kind in SIZES.values() for field in fields(kind)} - own
+    return {name: value for name, value in changes.items() if name not in other}
+
+
+@dataclass(frozen=True)
+class Line:
+    """The runs of one curve: a run for each seed (and, in a ReachFigure, for each alpha)."""
+
+    label: str
+    changes: Changes
+    runs: Tuple[RunConfig, ...]
+
+
+def groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
+    """The figure's lines with their runs, by the group they are drawn in."""
+    if isinstance(figure, ReachFigure):
+        return {"": [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]}
+    return {
+        name: [_metric_line(figure, variant, changes, name) for changes in group]
+        for name, group in figure.groups.items()
+    }
+
+
+def _metric_line(figure: MetricFigure, variant: Variant, changes: Changes, group: str) -> Line:
+    """One curve; its label omits the gamma that the name of its group states."""
+    shown = ("alpha", "b") if r"\gamma" in group else ("alpha", "b", "gamma")
+    symbols = {name: changes[name] for name in shown if name in changes}
+    ideal = attacked(figure) and not changes.get("q")
+    label = legend(**symbols, note="no attack" if ideal else "")
+    config = variant.config(figure.task, **{**figure.setup, **changes})
+    return Line(label, changes, variant.repeated(config))
+
+
+def _reach_line(figure: ReachFigure, variant: Variant, label: str, changes: Changes) -> Line:
+    """One line over alpha; without sizes of its own, alpha=1 is shared with other figures."""
+    own = variant.defaults.reach.get(figure.loss)
+    whole = variant.config(figure.task, own)
+    until_decay = variant.defaults.reach_until_decay and whole.alpha_decay_epoch > 0
+    epochs = whole.alpha_decay_epoch if until_decay else whole.epochs
+    runs: List[RunConfig] = []
+    for alpha in variant.alphas:
+        schedule = {} if alpha == 1 and not own else {"alpha_schedule": "constant"}
+        asked = {**figure.setup, **changes, "alpha": alpha, **schedule}
+        config = variant.config(figure.task, own, **asked)
+        runs += variant.repeated(replace(config, epochs=min(epochs, config.epochs)))
+    return Line(label, changes, tuple(runs))
+
+
+def runs_of(figure: Figure, variant: Variant) -> List[RunConfig]:
+    """Every run a figure needs, each once."""
+    lines = [line for group in groups(figure, variant).values() for line in group]
+    return list(dict.fromkeys(run for line in lines for run in line.runs))
+
+
+def loss_to_reach(figure: ReachFigure, variant: Variant) -> float:
+    return getattr(variant.defaults, figure.loss) if variant.loss is None else variant.loss
