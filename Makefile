@@ -1,56 +1,63 @@
 # slsgd-mx: every target builds its own environment in $(VENV) the first time it is needed.
-#   make demo                         with the Python that is found
-#   make test PYTHON=python3.10       with another one (the environment is rebuilt for it)
-#   make test PYTEST_ARGS="-k server" with arguments for pytest
+#   make demo                         uses the first suitable Python on PATH
+#   make test PYTHON=python3.10       uses another one (and rebuilds the environment for it)
+#   make test PYTEST_ARGS="-k server" passes arguments to pytest
 
 VENV ?= .venv
 PYTHON ?=
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 3 --dist worksteal
 
 STAMP := $(VENV)/.installed
 VERSION := import sys; print(".".join(map(str, sys.version_info[:3])))
 IN_RANGE := import sys; sys.exit(not (3, 8) <= sys.version_info[:2] < (3, 13))
 
-# The stamp holds "<this folder> <Python version>" of a finished installation. It no longer fits
+# The stamp holds "<this folder> <Python version>" of a finished installation. It no longer matches
 # when the folder was moved or copied, when the interpreter is gone, or when PYTHON= asks for
-# another version: then the environment is built afresh.
+# another version: then the environment is rebuilt.
 FITS := $(shell test "$$(cat '$(STAMP)' 2>/dev/null)" = \
   "$(CURDIR) $$('$(or $(PYTHON),$(VENV)/bin/python)' -c '$(VERSION)' 2>/dev/null)" && echo yes)
 ifneq ($(FITS),yes)
 .PHONY: $(STAMP)
 endif
 
+# Tests write thousands of small files: into memory where there is a gigabyte of it.
+FAST_TMP := $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { exit !($$4 > 1000000) }' && echo /dev/shm)
+RUN_TESTS := TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) $(VENV)/bin/python -m pytest
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format clean
+.PHONY: help demo check test bench lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## train with and without an attack on embedded data and draw the comparison
+demo: $(STAMP) ## train on embedded data with and without an attack, draw the comparison
 	@$(VENV)/bin/slsgd-mx demo
 
-test: lint ## lint, check the format, run the tests (PYTEST_ARGS=... is passed on)
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+check: lint ## lint, and run the tests that start no process: under a minute
+	$(RUN_TESTS) $(PYTEST_ARGS) -m "not slow" --hypothesis-profile quick
 
-bench: $(STAMP) ## print the table of speed and memory
+test: lint ## lint, and run every test (PYTEST_ARGS=... is passed to pytest)
+	$(RUN_TESTS) $(PYTEST_ARGS)
+
+bench: $(STAMP) ## measure speed and memory against baselines, print the table
 	@$(VENV)/bin/python -m benchmarks
 
-lint: $(STAMP) ## check style and format, changing nothing
+lint: $(STAMP) ## check style and format without changing anything
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-format: $(STAMP) ## sort imports, repair what can be repaired, format
+format: $(STAMP) ## sort imports, fix what ruff can fix, format
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-clean: ## remove the environment and everything built; runs and figures stay
+clean: ## remove the environment and build products; keep runs and figures
 	@test ! -e '$(VENV)' || test -e '$(VENV)/pyvenv.cfg' || \
 	  { echo "make: $(VENV) is not a virtual environment, so it is left alone." >&2; exit 1; }
 	rm -rf '$(VENV)' build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
 	find slsgd_mx tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# A finished environment whose requirements changed is updated in place. Anything else (none yet,
-# an installation that was interrupted, another Python) is emptied first.
+# A finished environment whose requirements changed is updated in place. In every other case (no
+# environment yet, an interrupted installation, another Python) it is emptied first.
 $(STAMP): requirements.txt setup.py
 	@stop() { echo "make: $$*" >&2; exit 1; }; \
 	py='$(PYTHON)'; \

@@ -1,4 +1,4 @@
-"""Install slsgd-mx: ``pip install .``, or ``make demo`` to have an environment built for you."""
+"""Install slsgd-mx: ``pip install .``, or ``make demo``, which builds an environment itself."""
 
 import os
 import re
@@ -6,8 +6,8 @@ import sys
 
 PYTHON_REQUIRES = ">=3.8,<3.13"
 
-# The check must run on any Python, so no newer syntax up to here. On a newer one pip is left to
-# refuse in a sentence of its own, which it builds from python_requires.
+# This check must run on any Python, so the file uses no newer syntax before it. On a Python that is
+# too new, pip itself refuses, with a message made from python_requires.
 TOO_OLD = sys.version_info[:2] < (3, 8)
 TOO_NEW = sys.version_info[:2] >= (3, 13)
 if TOO_OLD or (TOO_NEW and "setuptools.build_meta" not in sys.modules):
@@ -69,6 +69,7 @@ setup(
         "dev": [
             "hypothesis>=6.100",
             "pytest>=8.0",
+            "pytest-timeout>=2.3",
             "pytest-xdist>=3.5",
             # One minor series, because a new one may format differently.
             "ruff==0.17.*",

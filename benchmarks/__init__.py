@@ -1,1 +1,1 @@
-"""Speed and memory, always as a ratio against a baseline of the same run: ``make bench``."""
+"""Speed and memory, always as a ratio to a baseline measured in the same run: ``make bench``."""

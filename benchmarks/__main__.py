@@ -1,4 +1,4 @@
-"""Print the table of speed and memory; the exit code is 1 if a target is missed."""
+"""Print the table of speed and memory; exit with 1 if a target is missed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ set_threads(thread_count())
 
 
 def main() -> int:
-    """Run every benchmark (about a quarter of an hour on 2 cores), or those named."""
-    from slsgd_mx import distributed, language, training, trimming, whole_run
+    """Run all benchmarks (about a quarter of an hour on 2 cores), or the named ones."""
+    from benchmarks import distributed, language, training, trimming, whole_run
 
     print(f"{cpu_name()}, {available_cores()} cores, {thread_count()} threads", flush=True)
     if os.getloadavg()[0] > 0.5:
         print(f"the machine is not idle (load {os.getloadavg()[0]:.1f}): expect noise", flush=True)
     missed = 0
     modules = {
-        "whole-run": whole_run,  # first: a child's peak memory starts at what this process holds
+        "whole-run": whole_run,  # first, because a child inherits the peak memory of this process
         "trimming": trimming,
         "training": training,
         "language": language,

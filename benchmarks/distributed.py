@@ -1,4 +1,4 @@
-"""Two workers of one thread on the parameter server against one process of two threads."""
+"""The parameter server with two one-thread workers against one process with two threads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 import tempfile
 from typing import Any, Dict, Iterator, List
 
+from benchmarks.report import Line
 from slsgd_mx import Cifar, Lstm, RunConfig
-from slsgd_mx.report import Line
 
 K = 10
 CNN = Cifar(data="synthetic", train_images=5_000, test_images=250, loss_images=250)
@@ -28,10 +28,10 @@ def loopback():
     return int(line.split(":")[1].split()[8])
 
 if options is None:
-    from slsgd_mx.trainer import train
+    from slsgd_mx.runs.trainer import train
 else:
     from functools import partial
-    from slsgd_mx.dist.launcher import Options, launch
+    from slsgd_mx.parameter_server.launcher import Options, launch
     train = partial(launch, options=Options(**options))
 seen = []
 result = train(config, folder, listener=lambda p: seen.append((p.seconds, loopback())))
@@ -41,8 +41,8 @@ print(json.dumps({"seconds": [s for s, _ in seen[1:]], "wire": [b for _, b in se
 
 
 def lines(rounds: int = 2) -> Iterator[Line]:
-    """Epochs at paper size; both sides take turns, whole runs at a time."""
-    cores = 2  # what the limits are for
+    """Compare epochs at paper size; whole runs of both sides alternate."""
+    cores = 2  # the targets are set for 2 cores
     cnn = RunConfig(sizes=CNN, n=K, k=K, b=2, warm_up=False, epochs=4, eval_every=4)
     size = 4 * 2_626_634
     yield from compare("CNN", cnn, rounds, cores, at_most=1.02, size=size)
@@ -56,7 +56,7 @@ def lines(rounds: int = 2) -> Iterator[Line]:
 def compare(
     name: str, config: RunConfig, rounds: int, cores: int, at_most: float, size: int = 0
 ) -> Iterator[Line]:
-    """Seconds of an epoch with one worker a core, over those of one process with every core."""
+    """Seconds of an epoch with one worker per core, relative to one process with all cores."""
     alone: List[float] = []
     together: List[float] = []
     for _ in range(rounds):
@@ -73,8 +73,8 @@ def compare(
 
 
 def wire(found: Dict[str, Any], config: RunConfig, expected: int) -> Line:
-    """What the loopback device sent between the first epoch's end and the last's."""
-    between = found["wire"][-2] - found["wire"][1]  # the last report comes after an evaluation
+    """Bytes on the loopback device per epoch, relative to the size of the models sent."""
+    between = found["wire"][-2] - found["wire"][1]  # the last report includes an evaluation
     sent = between / (config.epochs - 2)
     counted = int(found["row"]["bytes_sent"]) / config.epochs
     detail = f"{sent / 1e6:.1f} MB an epoch on the wire, {counted / 1e6:.1f} MB in the metrics"
@@ -83,7 +83,7 @@ def wire(found: Dict[str, Any], config: RunConfig, expected: int) -> Line:
 
 
 def aggregation(config: RunConfig) -> Line:
-    """Seconds the slower of two servers takes, over those of one."""
+    """Aggregation time of the slower of two servers, relative to one server."""
     seconds = {}
     for servers in (1, 2):
         found = compute(config, {"workers": 2, "servers": servers}, threads=1)
@@ -93,7 +93,7 @@ def aggregation(config: RunConfig) -> Line:
 
 
 def compute(config: RunConfig, options: Any, threads: int) -> Dict[str, Any]:
-    """A run in a process of its own: seconds of every epoch, bytes on the wire, the last row."""
+    """Run in a separate process; return seconds per epoch, bytes on the wire and the last row."""
     with tempfile.TemporaryDirectory() as folder:
         call = [sys.executable, "-c", RUN, config.to_json(), f"{folder}/run", json.dumps(options)]
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}

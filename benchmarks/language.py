@@ -1,14 +1,14 @@
-"""The language model: hybridized training against the tutorial's loop, an epoch against both."""
+"""The language model: hybridized training against the tutorial's loop, and a whole epoch."""
 
 from __future__ import annotations
 
 import time
 from typing import Iterator, List
 
+from benchmarks.report import Line
 from slsgd_mx import Lstm, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push
 from slsgd_mx.core.server import ModelServer
-from slsgd_mx.report import Line
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.lstm.network import language_model
@@ -18,7 +18,7 @@ STEPS = 8  # batches of 20 x 35 tokens a worker: about three seconds
 
 
 def lines(rounds: int = 2) -> Iterator[Line]:
-    """The full vocabulary, 33,278 types: 7.3 million values."""
+    """Compare with the full vocabulary of 33,278 types: 7.3 million values."""
     sizes = Lstm(data="synthetic", device_batches=STEPS, loss_batches=STEPS, test_batches=1)
     config = RunConfig(sizes=sizes, n=10, gamma=20, batch_size=20, b=2, warm_up=False)
     task, server = build_task(config), ModelServer(config.k, config.b)
@@ -55,7 +55,7 @@ def lines(rounds: int = 2) -> Iterator[Line]:
 
 
 def tutorial_network(vocab_size: int) -> tuple:
-    """GluonNLP's model as its tutorial trains it: not hybridized."""
+    """Return GluonNLP's model as in its tutorial, not hybridized, and its trainer."""
     net = language_model(vocab_size)
     net.initialize(mx.init.Xavier())
     options = {"learning_rate": 20, "momentum": 0, "wd": 0}
@@ -63,7 +63,7 @@ def tutorial_network(vocab_size: int) -> tuple:
 
 
 def train_as_tutorial(net, trainer, batches: Iterator) -> None:
-    """Truncated backpropagation through time with a check of every gradient's norm."""
+    """Truncated backpropagation through time, with a check that the norm is finite."""
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     state: List = net.begin_state(batch_size=20)
     parameters = list(net.collect_params().values())

@@ -1,4 +1,4 @@
-"""One line of the table, and a way to time that other work on the machine disturbs least."""
+"""One line of the table, and a timer that is robust against other load."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable, List, Optional
 
 @dataclass(frozen=True)
 class Line:
-    """A measured number and what it has to be."""
+    """A measured number and its target."""
 
     what: str
     value: float
@@ -29,7 +29,7 @@ class Line:
 
 
 def best_of(calls: List[Callable[[], None]], repeats: int) -> List[float]:
-    """Shortest time of each call; the calls take turns, so that a slow spell hits them all."""
+    """Return the shortest time of each call; calls alternate, so that other load affects all."""
     best = [float("inf")] * len(calls)
     for _ in range(repeats):
         for i, call in enumerate(calls):

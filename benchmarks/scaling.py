@@ -4,7 +4,7 @@ An epoch of SLSGD on W workers of one thread and S servers, k pushes of d values
 
     k c / W  +  (k + W) m(d) / W  +  k d g(k) / S      seconds
 
-c to train one device, m(d) to push or pull one model, g(k) to aggregate one value of one push.
+where c trains one device, m(d) pushes or pulls one model, g(k) aggregates one value of one push.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Dict, List, Tuple
 
 import numpy as np
 
+from benchmarks.distributed import compute
 from slsgd_mx import Cifar, RunConfig
-from slsgd_mx.distributed import compute
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 from slsgd_mx.runs.manifest import cpu_name
 
@@ -27,7 +27,7 @@ LINK = 1.25e9  # bytes a second of its network, 10 Gbit/s
 
 
 def aggregation_cost(k: int) -> float:
-    """g(k): seconds for one value of one push, b = 0.2 k."""
+    """Measure g(k): seconds per value and push, b = 0.2 k."""
     d = max(16_384, 2_000_000 // k)
     rows = list(np.random.default_rng(0).standard_normal((k, d), np.float32))
     out, best = np.empty(d, np.float32), float("inf")
@@ -39,7 +39,7 @@ def aggregation_cost(k: int) -> float:
 
 
 def transfer_cost(width: int) -> Tuple[int, float]:
-    """Bytes of a model, and m: seconds to push or pull it over loopback, to 1 server."""
+    """Measure the bytes of a model and m: seconds to push it to or pull it from 1 local server."""
     sizes = Cifar(data="synthetic", train_images=10, test_images=10, loss_images=10, width=width)
     config = RunConfig(
         sizes=sizes, n=10, k=10, batch_size=1, warm_up=False, epochs=12, eval_every=12
@@ -50,19 +50,19 @@ def transfer_cost(width: int) -> Tuple[int, float]:
 
 
 def fit_power(xs: List[float], ys: List[float]) -> Tuple[float, float]:
-    """a, p of y = a x^p, by least squares of the logarithms."""
+    """Fit y = a x^p by least squares of the logarithms; return a, p."""
     p, a = np.polyfit(np.log(xs), np.log(ys), 1)
     return float(np.exp(a)), float(p)
 
 
 def fit_line(xs: List[float], ys: List[float]) -> Tuple[float, float]:
-    """a, s of y = a + s x."""
+    """Fit y = a + s x; return a, s."""
     s, a = np.polyfit(xs, ys, 1)
     return float(a), float(s)
 
 
 def tables(factor: float, power: float) -> Dict[str, List[List[str]]]:
-    """What the model says for k pushes (rows) of d values (columns)."""
+    """Tabulate the model for k pushes (rows) of d values (columns)."""
     sizes, pushes = (1e6, 1e7, 1e8, 1e9), (10, 100, 1_000, 10_000)
     aggregated, needed, moved = [], [], []
     for k in pushes:
@@ -84,7 +84,8 @@ def tables(factor: float, power: float) -> Dict[str, List[List[str]]]:
 
 
 def seconds(value: float) -> str:
-    """
+    """Format seconds with two digits, or as a whole number from 100 on.
+
     >>> seconds(0.0123), seconds(5.2), seconds(4200)
     ('0.012', '5.2', '4,200')
     """

@@ -8,11 +8,11 @@ from typing import Iterator
 
 import numpy as np
 
+from benchmarks.report import Line
 from slsgd_mx import Cifar, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push, select_devices
 from slsgd_mx.core.server import ModelServer
 from slsgd_mx.randomness import integer_seed, stream
-from slsgd_mx.report import Line
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.cifar.network import cnn
@@ -22,10 +22,9 @@ IMAGES = 5_000  # 10 workers x 500 images: an epoch of the paper
 
 
 def lines(rounds: int = 3) -> Iterator[Line]:
-    """The paper's epoch (10 workers x 500 images, b=2) and evaluation, as shares of bare Gluon.
+    """Compare the paper's epoch (10 workers x 500 images, b=2) and evaluation with bare Gluon.
 
-    Both sides take turns worker by worker, about a second each, so that whatever else the machine
-    does hits them alike.
+    Both sides alternate worker by worker, about a second each, so that other load affects both.
     """
     sizes = Cifar(data="synthetic", train_images=IMAGES, test_images=IMAGES, loss_images=IMAGES)
     config = RunConfig(sizes=sizes, n=10, k=10, b=2, warm_up=False)
@@ -62,7 +61,7 @@ def lines(rounds: int = 3) -> Iterator[Line]:
 
 
 def _compare(what: str, calls: list, rounds: int, units: int) -> Line:
-    """Ratio of the speeds of two calls over ten parts of the work, all rounds but the first."""
+    """Compare the speeds of two calls over ten parts of the work; the first round is discarded."""
     totals = [0.0, 0.0]
     for turn in range(rounds):
         for part in range(10):
@@ -76,14 +75,14 @@ def _compare(what: str, calls: list, rounds: int, units: int) -> Line:
 
 
 def worker(task, config: RunConfig, device: int) -> list:
-    """The very batches a worker trains on in epoch 1, ready in memory."""
+    """Return the batches that a worker trains on in epoch 1."""
     rng = stream(integer_seed(config.seed, "train", 1, int(device)), "shuffle")
     batches = task.batches(int(device), rng, None)
     return list(islice(batches, task.steps_per_pass(int(device))))
 
 
 def bare_network() -> tuple:
-    """The same network, hybridized, and the loss a Gluon tutorial would take."""
+    """Return the same network and the usual loss, both hybridized."""
     net = cnn()
     net.initialize(mx.init.Xavier())
     net.hybridize(static_alloc=True, static_shape=True)
@@ -93,7 +92,7 @@ def bare_network() -> tuple:
 
 
 def bare_epoch(net, loss, trainer, batches: list) -> None:
-    """Plain local training: no server, no pull, no push, no shuffling."""
+    """Train locally without server, pull, push or shuffling."""
     for images, labels in batches:
         with mx.autograd.record():
             losses = loss(net(images), labels)
@@ -103,7 +102,7 @@ def bare_epoch(net, loss, trainer, batches: list) -> None:
 
 
 def bare_forward(net, images: np.ndarray) -> None:
-    """Scores of all images and nothing else."""
+    """Compute the scores of all images and nothing else."""
     for start in range(0, len(images), EVAL_BATCH):
         net(mx.nd.array(images[start : start + EVAL_BATCH]))
     mx.nd.waitall()

@@ -1,4 +1,4 @@
-"""The command itself at paper size: time until the first epoch, peak memory."""
+"""The commands at paper size: time until the first epoch, peak memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Iterator, Tuple
 
 import numpy as np
 
-from slsgd_mx.report import Line
+from benchmarks.report import Line
 
 
 def lines() -> Iterator[Line]:
-    """``slsgd-mx cifar`` on 60,000 images, ``slsgd-mx lstm`` with every type."""
+    """Measure ``slsgd-mx cifar`` on 60,000 images and ``slsgd-mx lstm`` with all types."""
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder) / "cifar-10-batches-bin")
         ready, peak = measure("cifar", "--b", "2", "--data-dir", folder, out=folder + "/cifar")
@@ -31,7 +31,7 @@ def lines() -> Iterator[Line]:
 
 
 def measure(*arguments: str, out: str) -> Tuple[float, float]:
-    """Run a command for one epoch; seconds until its progress bar is there, peak memory in GB."""
+    """Run a command for one epoch; return seconds until its progress bar, and peak GB."""
     command = [sys.executable, "-m", "slsgd_mx", *arguments, "--epochs", "1", "--out", out]
     began = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -50,7 +50,7 @@ def measure(*arguments: str, out: str) -> Tuple[float, float]:
 
 
 def write_images(folder: Path) -> None:
-    """60,000 images of noise, laid out like CIFAR-10's binary files."""
+    """Write 60,000 images of noise in CIFAR-10's binary layout."""
     folder.mkdir()
     rng = np.random.default_rng(0)
     for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:

@@ -1,20 +1,28 @@
-"""Shared by all tests: one thread, repeatable examples, configurations that take milliseconds."""
+"""Shared by all tests: one thread, reproducible examples, tiny configurations, slow tests."""
 
 import dataclasses
+import inspect
 import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # MXNet reads it once, when it is imported
+if sys.version_info < (3, 12):
+    os.environ["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"  # quicker imports in child processes
 
 import pytest
 from hypothesis import settings
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.tasks.sizes import SIZES
 
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=100, database=None
 )
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=20)
 settings.load_profile("repeatable")
 
 TINY_SIZES = {
@@ -71,6 +79,70 @@ def tiny_task():
     built.clear()  # before MXNet's engine is shut down
 
 
+@pytest.fixture
+def least_norm(monkeypatch):
+    """A rule that chooses the model of least norm; a list of the row sizes it was given."""
+    sizes = []
+
+    def choose(rows, b, out):
+        sizes.append([row.size for row in rows])
+        out[:] = min(rows, key=lambda row: float((row.astype("f8") ** 2).sum()))
+
+    rule = Rule(choose, "the model of least norm", coordinate_wise=False)
+    monkeypatch.setitem(RULES, "least-norm", rule)
+    return sizes
+
+
 def pytest_configure(config):
     # MXNet's own use of SciPy, once for every array made
     config.addinivalue_line("filterwarnings", "ignore:Please import `csr_matrix`")
+
+
+# Files whose tests start processes, compute sweeps or draw pictures; `make check` leaves them out.
+SLOW = (
+    "test_kill.py",
+    "test_packaging.py",
+    "cli/*.py",
+    "figures/*.py",
+    "parameter_server/test_docs.py",
+    "parameter_server/test_hosts.py",
+    "parameter_server/test_runs.py",
+    "sweeps/*.py",
+    "system/test_child.py",
+    "system/test_mxnet.py",
+    "theory/test_command.py",
+    "theory/test_compute.py",
+    "theory/test_pictures.py",
+    "theory/test_runs.py",
+)
+HARMLESS = {"git", "uname"}  # what a run's manifest asks
+
+
+def is_slow(item):
+    """Whether a test is in a slow file, or its own code starts a process."""
+    if any(Path(item.path).match(name) for name in SLOW):
+        return True
+    function = getattr(item, "function", None)
+    return function is not None and "subprocess." in inspect.getsource(function)
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in filter(is_slow, items):
+        item.add_marker(pytest.mark.slow)
+        if config.pluginmanager.hasplugin("timeout"):
+            item.add_marker(pytest.mark.timeout(1800))  # seconds, for a busy machine
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(request, monkeypatch):
+    """Fail a test that starts a process without being marked as slow."""
+    if request.node.get_closest_marker("slow"):
+        return
+    start = subprocess.Popen.__init__
+
+    def start_harmless(self, args, *more, **options):
+        if args[0] not in HARMLESS:
+            pytest.fail(f"this test starts {args[0]}: list its file in SLOW of conftest.py")
+        start(self, args, *more, **options)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", start_harmless)

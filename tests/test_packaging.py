@@ -1,4 +1,4 @@
-"""What the packaging files promise: one range of Pythons, one version, one clear refusal."""
+"""The packaging files agree on the versions, and setup.py refuses other Pythons."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run_setup_as(version):
-    """Run setup.py in a process that takes itself for another Python."""
+    """Run setup.py in a process that pretends to be another version of Python."""
     code = f"import runpy, sys; sys.version_info = {version}; runpy.run_path('setup.py')"
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -35,7 +35,7 @@ def test_setup_refuses_a_wrong_python_in_one_sentence(version):
     )
 
 
-def test_every_file_names_the_same_pythons():
+def test_every_file_names_the_same_versions_of_python():
     minors = ["3.8", "3.9", "3.10", "3.11", "3.12"]
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def test_every_file_names_the_same_pythons():
     ]
 
 
-def test_the_citation_and_the_changelog_know_the_version():
+def test_the_citation_and_the_changelog_name_the_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(r"^version: (.+)$", citation, re.M).group(1) == slsgd_mx.__version__
