@@ -1,66 +1,116 @@
 """Attacks: what a poisoned worker does (Definition 1, the threat model).
 
-To add an attack, write a function and register it in ``ATTACKS`` below (or call
-``register_attack`` from your own code before ``train``).  A poisoned worker may
+An attack is chosen by ``NAME:key=value,...``.  A poisoned worker may
 
 * train on poisoned labels (``labels.py``): ``labels(y, context) -> y`` maps one device's labels,
   an int array of any shape;
 * push something other than the model it trained (``pushes.py``): ``model(x, context) -> x`` maps
   one parameter, a float32 array;
-* never push at all: ``silent=True``.
+* never push at all: ``silent=True``;
+* collude: what it pushes is computed from the honest pushes of the epoch (``collusion.py``).
 
-The functions are pure; their randomness comes from ``context.rng``.
+To add an attack to this package, write its function and list it in ``ATTACKS``.  To add one from
+outside, decorate a function::
+
+    from slsgd_mx import register_attack
+
+    @register_attack("opposite")
+    def opposite(seen):
+        "Push the honest mean, reflected at x_{t-1}."
+        return 2 * seen.previous - seen.mu
+
+The functions are pure; their randomness comes from the ``rng`` of their context.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Callable, Dict, Optional
+from typing import Any, Callable, Optional
 
 import numpy as np
 
+from slsgd_mx.attacks.attack import Attack
+from slsgd_mx.attacks.collusion import Collusion, Facts, Products
 from slsgd_mx.attacks.context import AttackContext
 from slsgd_mx.attacks.labels import flip_labels, permute_labels, shift_labels
 from slsgd_mx.attacks.pushes import add_noise, fill_with, negate_model
-from slsgd_mx.validation import require_name, require_new_name
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.registry import Choice, Registry, number
+
+__all__ = [
+    "ATTACKS",
+    "Attack",
+    "AttackContext",
+    "Collusion",
+    "Facts",
+    "Products",
+    "find_attack",
+    "register_attack",
+]
+
+SCALE = {"scale": number()}  # of the attacks that --attack-scale applies to
+
+ATTACKS: Registry[Attack] = Registry(
+    "attack",
+    {
+        "label-flip": Attack(
+            "train on labels 9 - y (the paper's)", labels=flip_labels, start="fresh"
+        ),
+        "label-permute": Attack(
+            "train on permuted labels (the paper's, for text)", labels=permute_labels, start="fresh"
+        ),
+        "label-shift": Attack(
+            "train on labels max(y - scale, 0) (the released code's, for text)",
+            labels=shift_labels,
+            start="fresh",
+            scale=1000.0,
+            parameters=SCALE,
+        ),
+        "negation": Attack(
+            "push -((k-q)/q) x + c, c the scale (Proposition 1)",
+            model=negate_model,
+            parameters=SCALE,
+        ),
+        "gaussian": Attack(
+            "push x + noise of standard deviation scale", model=add_noise, parameters=SCALE
+        ),
+        "nan": Attack("push NaN", model=fill_with(np.nan)),
+        "inf": Attack("push +infinity", model=fill_with(np.inf)),
+        "silent": Attack("never push", silent=True),
+    },
+)
 
 
-@dataclass(frozen=True)
-class Attack:
-    """One attack; ``start`` and ``scale`` apply unless the configuration sets others."""
-
-    summary: str
-    labels: Optional[Callable[[np.ndarray, AttackContext], np.ndarray]] = None
-    model: Optional[Callable[[np.ndarray, AttackContext], np.ndarray]] = None
-    silent: bool = False
-    start: str = "pulled"  # train from the pulled model, or from a "fresh" random one
-    scale: float = 1.0
+KINDS = ("colluding", "block-sum", "whole-model", "labels", "model")
 
 
-ATTACKS: Dict[str, Attack] = {
-    "label-flip": Attack("train on labels 9 - y (the paper's)", labels=flip_labels, start="fresh"),
-    "label-permute": Attack(
-        "train on permuted labels (the paper's, for text)", labels=permute_labels, start="fresh"
-    ),
-    "label-shift": Attack(
-        "train on labels max(y - scale, 0) (the released code's, for text)",
-        labels=shift_labels,
-        start="fresh",
-        scale=1000.0,
-    ),
-    "negation": Attack("push -((k-q)/q) x + c, c the scale (Proposition 1)", model=negate_model),
-    "gaussian": Attack("push x + noise of standard deviation scale", model=add_noise),
-    "nan": Attack("push NaN", model=fill_with(np.nan)),
-    "inf": Attack("push +infinity", model=fill_with(np.inf)),
-    "silent": Attack("never push", silent=True),
-}
+def register_attack(
+    name: str, attack: Optional[Attack] = None, kind: str = "colluding", **attributes: Any
+) -> Callable:
+    """Add an attack under a new name: a decorator of its function, or a call with an ``Attack``.
+
+    The function is, by its ``kind``, one of those that ``Attack`` describes: ``collude`` on a part
+    of the coordinates ("colluding"), ``combine`` ("block-sum"), ``collude`` on whole models
+    ("whole-model"), ``labels`` or ``model``.  The other arguments are attributes of ``Attack``:
+    ``parameters``, ``needs``, ``honest``, ``start``, ``scale``, ``legal``, ``summary``.
+    """
+
+    def register(function: Callable) -> Callable:
+        ATTACKS.register(name, _attack_from(function, kind, **attributes), function)
+        return function
+
+    if attack is not None:
+        ATTACKS.register(name, attack, attack.function)
+    return register
 
 
-def register_attack(name: str, attack: Attack) -> None:
-    """Add an attack under a new name, for use in ``RunConfig(attack=name)``."""
-    require_new_name("attack", name, ATTACKS)
-    ATTACKS[name] = attack
+def _attack_from(function: Callable, kind: str, **attributes: Any) -> Attack:
+    if kind not in KINDS:
+        raise ConfigError(f"kind={kind!r} is unknown: choose one of {', '.join(KINDS)}")
+    attributes.setdefault("summary", ((function.__doc__ or "").strip().splitlines() or [""])[0])
+    names = {"colluding": "collude", "whole-model": "collude", "block-sum": "combine"}
+    attributes[names.get(kind, kind)] = function
+    return Attack(whole=kind == "whole-model", **attributes)
 
 
 def register(name: str, attack: Attack) -> None:
@@ -70,7 +120,6 @@ def register(name: str, attack: Attack) -> None:
     register_attack(name, attack)
 
 
-def find_attack(name: str) -> Attack:
-    """Return the attack of that name, or raise a ConfigError that lists all names."""
-    require_name("attack", name, ATTACKS)
-    return ATTACKS[name]
+def find_attack(text: str) -> Choice[Attack]:
+    """The attack that a text names, with its parameters; a ConfigError if there is none."""
+    return ATTACKS.choose(text)

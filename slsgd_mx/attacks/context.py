@@ -1,10 +1,13 @@
-"""What an attacker knows."""
+"""What a poisoned worker knows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Mapping
 
 import numpy as np
+
+from slsgd_mx.registry import Value
 
 
 @dataclass(frozen=True)
@@ -16,3 +19,5 @@ class AttackContext:
     classes: int
     scale: float
     rng: np.random.Generator
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    t: int = 0

@@ -16,6 +16,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.rules.rule import Rows, RuleContext
 
 CHUNK = 16384  # coordinates at a time: k+2 rows of 64 KB stay in a 2 MB level-2 cache
 _PAD = 80  # rows a power of two apart would share cache sets: measured 3.5 times slower
@@ -127,12 +128,17 @@ def _trim_chunk(
     return np.add(total, 0.0, total)  # -0.0 becomes 0.0: the only equal values with different bits
 
 
-def mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
+def trim(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
+    """Write Trmean_b into ``out`` (Option II)."""
+    trimmed_mean_rows(rows, context.b, out)
+
+
+def mean_rows(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
     """Write the mean of the rows into ``out`` (Option I): Trmean_0, whatever b is."""
     trimmed_mean_rows(rows, 0, out)
 
 
-def median_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> None:
+def median_rows(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
     """Write the coordinate-wise median into ``out``: Trmean_b with the largest legal b."""
     trimmed_mean_rows(rows, (len(rows) - 1) // 2, out)
 

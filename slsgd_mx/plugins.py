@@ -1,0 +1,125 @@
+"""Plug-ins: files or packages of a user that register attacks, rules, partitions or workloads.
+
+A plug-in is loaded in this process and, through an environment variable, in every process that
+this one starts.  A digest of its source is part of the identity of every run that uses something
+from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional
+
+from slsgd_mx.errors import ConfigError
+
+VARIABLE = "SLSGD_MX_PLUGINS"  # the plug-ins of this process and its children, one per line
+PACKAGE = Path(__file__).resolve().parent
+
+
+class Source(NamedTuple):
+    """Where something registered comes from: the name of a file or package, and its digest."""
+
+    name: str
+    sha256: str
+
+
+_loaded: Dict[str, Source] = {}  # by what the user gave, made absolute
+_loading: List[Source] = []  # the plug-in that is being executed, if any
+
+
+def load_plugin(plugin: str) -> Source:
+    """Load ``FILE.py`` or ``package.module``, once; child processes load it too.
+
+    Raises a ConfigError that says in one sentence what is wrong with it.
+    """
+    where = _absolute(plugin)
+    if where not in _loaded:
+        files = _files(where)
+        source = Source(Path(where).name if where.endswith(".py") else where, digest_of(files))
+        _loading.append(source)
+        try:
+            _execute(where)
+        except ConfigError as error:
+            raise ConfigError(f"plug-in {plugin}: {error}") from error
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise ConfigError(f"plug-in {plugin} cannot be loaded: {why}") from error
+        finally:
+            _loading.pop()
+        _loaded[where] = source
+        os.environ[VARIABLE] = "\n".join(_loaded)
+    return _loaded[where]
+
+
+def load_inherited() -> None:
+    """Load the plug-ins of the process that started this one."""
+    for plugin in os.environ.get(VARIABLE, "").splitlines():
+        load_plugin(plugin)
+
+
+def source_of(thing: Callable) -> Optional[Source]:
+    """The source of a function or class that is being registered; None for the package's own.
+
+    Outside a plug-in it is the file that defines it or, if there is none, its code.
+    """
+    if _loading:
+        return _loading[-1]
+    try:
+        path = Path(inspect.getsourcefile(thing) or "").resolve()
+    except TypeError:  # such as a functools.partial
+        path = Path()
+    if PACKAGE in path.parents:
+        return None
+    if path.is_file():
+        return Source(path.name, digest_of([path]))
+    code = getattr(thing, "__code__", None)
+    text = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(type(thing))
+    return Source("interactive", hashlib.sha256(text.encode()).hexdigest())
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """SHA-256 of the contents of files, in the order of their names."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def _absolute(plugin: str) -> str:
+    return str(Path(plugin).resolve()) if plugin.endswith(".py") else plugin
+
+
+def _files(plugin: str) -> List[Path]:
+    """The source files of a plug-in: the file, or all of the package that contains the module."""
+    if plugin.endswith(".py"):
+        if not Path(plugin).is_file():
+            raise ConfigError(f"plug-in {plugin} does not exist: give FILE.py or package.module")
+        return [Path(plugin)]
+    try:
+        top = importlib.util.find_spec(plugin.partition(".")[0])
+        found = top and importlib.util.find_spec(plugin)
+    except (ImportError, ValueError):
+        found = None
+    if not found or not found.origin:
+        raise ConfigError(f"plug-in {plugin} cannot be found: give FILE.py or package.module")
+    folders = top.submodule_search_locations or ()
+    return [path for folder in folders for path in Path(folder).rglob("*.py")] or [
+        Path(found.origin)
+    ]
+
+
+def _execute(plugin: str) -> None:
+    if not plugin.endswith(".py"):
+        importlib.import_module(plugin)
+        return
+    name = f"slsgd_mx_plugin_{Path(plugin).stem}"
+    spec = importlib.util.spec_from_file_location(name, plugin)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
