@@ -12,8 +12,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules import RULES
-from slsgd_mx.rules.trimmed_mean import check_trim
+from slsgd_mx.registry import Choice, replace_parameter
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.schedules import SCHEDULES
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.sizes import SIZES, Sizes
@@ -36,7 +36,8 @@ class RunConfig:
     Attributes carry the paper's symbols: ``n`` devices, ``k`` selected an epoch, ``b`` values
     trimmed at each end, ``q`` poisoned of the k, ``gamma`` learning rate, ``alpha`` weight of
     the moving average, ``epochs`` T, ``local_steps`` bounds between which H_t^i is drawn (None:
-    ``passes`` full passes of the device's data).
+    ``passes`` full passes of the device's data).  ``rule`` and ``attack`` are texts
+    ``NAME:key=value,...``; the configuration holds their canonical form.
 
     Examples
     --------
@@ -77,6 +78,8 @@ class RunConfig:
     partition_seed: Optional[int] = None  # None: the seed; a number fixes the partition
     eval_every: int = 10
     deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
+    poisoned_devices: Optional[int] = None  # None: q of the k in every epoch; else so many of n
+    sources: Optional[Tuple[Tuple[str, str], ...]] = None  # plug-ins in use; None: look them up
 
     def __post_init__(self) -> None:
         for name in ("gamma", "alpha", "drop_rate", "boost"):
@@ -86,8 +89,10 @@ class RunConfig:
                 self._set_number(name)
         if isinstance(self.local_steps, list):  # as JSON has it
             object.__setattr__(self, "local_steps", tuple(self.local_steps))
+        self._resolve_rule()
         self._validate()
         self._resolve_attack()
+        self._resolve_sources()
 
     def _set_number(self, name: str) -> None:
         value = getattr(self, name)
@@ -102,16 +107,13 @@ class RunConfig:
             require_whole(self, partition_seed=0)
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
         require(self.q <= self.k, "q", self.q, f"0 <= q <= k={self.k}")
-        check_trim(self.k, self.b)
+        find_rule(self.rule).check(self.k, self.b)
         require(0 < self.gamma <= LARGEST, "gamma", self.gamma, f"0 < gamma <= {LARGEST:g}")
         require(0 < self.alpha <= 1, "alpha", self.alpha, "0 < alpha <= 1")
         require(0 <= self.drop_rate < 1, "drop_rate", self.drop_rate, "0 <= drop_rate < 1")
         require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
-        require_name("rule", self.rule, tuple(RULES))
         require_name("nonfinite", self.nonfinite, NONFINITE)
         require_name("selection", self.selection, SELECTIONS)
-        if self.rule != "trimmed-mean":
-            require(self.b == 0, "b", self.b, f"b=0 with rule {self.rule!r}, which trims nothing")
         if self.local_steps is not None:
             if not _are_bounds(self.local_steps):
                 raise ConfigError(f"local_steps={self.local_steps!r} must be two whole numbers")
@@ -126,27 +128,70 @@ class RunConfig:
             require(divides, "k", self.k, f"a divisor of n={self.n} with selection by permutation")
         self.sizes.validate(self.n)
 
+    def _resolve_rule(self) -> None:
+        """The canonical form of the rule, and b=0 where it does not use b."""
+        rule = find_rule(self.rule)
+        object.__setattr__(self, "rule", rule.text)
+        if not rule.uses_b:
+            require_whole(self, b=0)
+            object.__setattr__(self, "b", 0)
+
+    @property
+    def attacked(self) -> bool:
+        """Whether some workers are poisoned."""
+        return self.q > 0 or bool(self.poisoned_devices)
+
     def _resolve_attack(self) -> None:
         """Fill in the attack's defaults, so that equal runs have equal configurations."""
-        if self.attack is not None:
-            find_attack(self.attack)
-        if self.q == 0:
+        if self.poisoned_devices is not None:
+            require_whole(self, poisoned_devices=0)
+            legal = f"0 <= poisoned_devices <= n={self.n}"
+            require(
+                self.poisoned_devices <= self.n, "poisoned_devices", self.poisoned_devices, legal
+            )
+            legal = "q=0 where poisoned_devices is given"
+            require(self.q == 0, "q", self.q, legal)
+        chosen = None if self.attack is None else find_attack(self.attack)
+        if not self.attacked:
             attack = start = scale = None
             object.__setattr__(self, "boost", 1.0)
         else:
-            attack = self.attack or self.sizes.default_attack
-            known = find_attack(attack)
+            chosen = chosen or find_attack(self.sizes.default_attack)
+            known, scale = chosen.entry, self._scale(chosen)
             start = known.start if self.attacker_start is None else self.attacker_start
-            scale = known.scale if self.attack_scale is None else float(self.attack_scale)
+            attack = replace_parameter(chosen, "scale", None).text
             require_name("attacker_start", start, STARTS)
-            legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
-            require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
             require(0 < self.boost <= LARGEST, "boost", self.boost, f"0 < boost <= {LARGEST:g}")
             if known.labels is None:
                 legal = f"boost=1 with {attack!r}, because only attacks on labels train a model"
                 require(self.boost == 1, "boost", self.boost, legal)
+            needs = None
+            if known.legal is not None and self.q:
+                needs = known.legal(self.k, self.q, self.b, chosen.parameters)
+            if needs:
+                raise ConfigError(f"attack {attack} is out of range: needs {needs}")
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
+
+    def _scale(self, chosen: Choice) -> float:
+        """The attack's scale: a parameter of it, the field ``attack_scale``, or its default."""
+        given = chosen.parameters.get("scale")
+        if given is None:
+            given = self.attack_scale
+        scale = chosen.entry.scale if given is None else float(given)
+        legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
+        require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
+        return scale
+
+    def _resolve_sources(self) -> None:
+        """The plug-ins that the rule, the attack and the sizes come from, with their digests."""
+        if self.sources is None:
+            found = [*find_rule(self.rule).sources, *getattr(self.sizes, "sources", list)()]
+            found += [] if self.attack is None else [find_attack(self.attack).source]
+            listed = sorted({tuple(source) for source in found if source is not None})
+        else:
+            listed = [tuple(source) for source in self.sources]
+        object.__setattr__(self, "sources", tuple(listed))
 
     @property
     def data_seed(self) -> int:
@@ -170,7 +215,7 @@ class RunConfig:
     def warnings(self) -> List[str]:
         """Legal settings that are probably not intended."""
         said = []
-        if self.q > 0 and self.b < self.q and self.rule != "median":
+        if self.q > 0 and self.b < self.q and find_rule(self.rule).uses_b:
             said.append(f"b={self.b} < q={self.q}: trimming cannot remove every poisoned push")
         gone = self.attack == "silent" or (
             self.attack in ("nan", "inf") and self.nonfinite == "reject"
@@ -228,15 +273,26 @@ class RunConfig:
     def slug(self) -> str:
         """A folder name that shows what a person varied, unique by its identity."""
         words = [self.sizes.slug, f"T{self.epochs}", f"gamma{self.gamma:g}", f"alpha{self.alpha:g}"]
-        words.append(f"b{self.b}" if self.rule == "trimmed-mean" else self.rule)
-        if self.q:
-            words += [self.attack, f"q{self.q}"]
-            attack = find_attack(self.attack)
+        words += [_in_a_name(self.rule)] * (self.rule != "trimmed-mean")
+        words += [f"b{self.b}"] * find_rule(self.rule).uses_b
+        if self.attacked:
+            many = f"q{self.q}" if self.q else f"poisoned{self.poisoned_devices}"
+            words += [_in_a_name(self.attack), many]
+            attack = find_attack(self.attack).entry
             words += [self.attacker_start] * (self.attacker_start != attack.start)
             words += [f"scale{self.attack_scale:g}"] * (self.attack_scale != attack.scale)
         shown = _changed(dataclasses.asdict(self), FROZEN)
         words += [text.format(shown[name]) for name, text in SHOWN.items() if name in shown]
         return "-".join([*words, f"seed{self.seed}", self.identity])
+
+
+def _in_a_name(text: str) -> str:
+    """A rule or an attack as a part of a folder's name.
+
+    >>> _in_a_name("bucketing:s=2+krum")
+    'bucketing-s-2+krum'
+    """
+    return text.translate(str.maketrans(":=,", "---"))
 
 
 def _accept_task(init: Callable[..., None]) -> Callable[..., None]:
@@ -265,7 +321,7 @@ FROZEN: Dict[str, Any] = dict(
     epochs=800, passes=1, local_steps=None, batch_size=50, rule="trimmed-mean", attack=None,
     attacker_start=None, attack_scale=None, boost=1.0, drop_rate=0.0, nonfinite="reject",
     selection="independent", warm_up=True, seed=0, partition_seed=None, eval_every=10,
-    deadline=None,
+    deadline=None, poisoned_devices=None, sources=(),
 )  # fmt: skip
 FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
     "cifar": dict(

@@ -8,7 +8,7 @@ configurations.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Generic, Mapping, Optional, Tuple, TypeVar, Union
 
 from slsgd_mx.errors import ConfigError
@@ -94,6 +94,13 @@ class Choice(Generic[Entry]):
         given = {k: v for k, v in self.parameters.items() if v != known[k].default}
         listed = ",".join(f"{key}={show(given[key])}" for key in sorted(given))
         return f"{self.name}:{listed}" if listed else self.name
+
+
+def replace_parameter(choice: Choice, key: str, value: Value) -> Choice:
+    """The choice with another value of a parameter, if it has that parameter."""
+    if key not in choice.parameters:
+        return choice
+    return replace(choice, parameters={**choice.parameters, key: value})
 
 
 def show(value: Value) -> str:

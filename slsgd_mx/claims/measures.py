@@ -69,7 +69,10 @@ def smoothing(run: Run, other: Run) -> Optional[float]:
 
 
 def epochs_saved(loss: float, *runs: Run) -> Optional[float]:
-    """Epochs that the second half of the runs takes less than the first, on average."""
+    """Epochs that the second half of the runs takes less than the first, on average.
+
+    None if neither run reaches the loss in more than half of the pairs.
+    """
     half, saved = len(runs) // 2, []
     for slow, fast in zip(runs[:half], runs[half:]):
         reached = [math.inf if r.diverged else epochs_to(r.rows, loss) for r in (slow, fast)]
@@ -77,7 +80,7 @@ def epochs_saved(loss: float, *runs: Run) -> Optional[float]:
             never = slow.config.epochs + slow.config.eval_every
             before, after = (min(epoch, never) for epoch in reached)
             saved.append(before - after)
-    return float(np.mean(saved)) if saved else None
+    return float(np.mean(saved)) if 2 * len(saved) >= max(half, 1) else None
 
 
 def before_decay(run: Run) -> List[List[Optional[str]]]:

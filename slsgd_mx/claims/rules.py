@@ -140,9 +140,10 @@ def compare_epochs(
 ) -> Check:
     """Check that the second half of a seed's runs reaches the loss before the first."""
     samples = [tuple(halves(seed)) for seed in evidence.variant.seeds]
-    every = samples[0][0].eval_every
+    config = samples[0][0]
     value = partial(measures.epochs_saved, loss_to_reach(FIGURES[figure], evidence.variant))
-    return compare_runs(evidence, what, Limit(AT_LEAST, every / 10, every), samples, value)
+    limit = Limit(AT_LEAST, config.eval_every / 10, config.epochs / 6)
+    return compare_runs(evidence, what, limit, samples, value)
 
 
 def judge_b_and_alpha(evidence: Evidence) -> List[Check]:

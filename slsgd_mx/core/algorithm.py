@@ -12,6 +12,7 @@ from slsgd_mx.attacks import AttackContext, find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.server import Server, Update
 from slsgd_mx.core.task import Task
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
 
@@ -51,15 +52,22 @@ def run_epoch(
     selected = select_devices(config, t)  # 4: S_t, k of n devices
     poisoned = select_poisoned(config, t)
     silent = select_silent(config, t, poisoned)
+    attackers = [int(slot) for slot in poisoned if slot not in silent]
+    idle = [] if attackers_train(config, len(poisoned)) else attackers
     for slot in range(config.k) if slots is None else slots:  # 5: for all i in S_t
-        if slot in silent:
-            continue
+        if slot in attackers[:1]:
+            push_target(config, task, server)
         device, bad = int(selected[slot]), slot in poisoned
+        if slot in silent or (bad and slot in idle):
+            continue
         pull(task, server)  # 6-7: x_{t,0}^i <- x_{t-1}
+        if bad:
+            prepare_attack(t, slot, device, config, task, server)
         local_sgd(t, device, config, task, bad)  # 8-11: H_t^i steps
         push(t, device, slot, config, task, server, bad)  # 12
-    update = server.update(config.alpha_at(t))  # 14-15: aggregate, moving average
-    steps = sum(local_iterations(t, int(selected[s]), config, task) for s in update.arrived)
+    update = server.update(config.alpha_at(t), attackers)  # 14-15: aggregate, moving average
+    trained = [slot for slot in update.arrived if slot not in idle]
+    steps = sum(local_iterations(t, int(selected[s]), config, task) for s in trained)
     return EpochReport(selected, poisoned, update, steps * task.units_per_step)
 
 
@@ -78,14 +86,34 @@ def select_devices(config: RunConfig, t: int) -> np.ndarray:
 
 
 def select_poisoned(config: RunConfig, t: int) -> np.ndarray:
-    """The q slots of S_t that are poisoned in epoch t, redrawn each epoch."""
+    """The slots of S_t that are poisoned in epoch t.
+
+    q slots, redrawn each epoch (the paper), or those whose device is one of the
+    ``poisoned_devices`` chosen by the seed.
+    """
+    if config.poisoned_devices is not None:
+        devices = stream(config.seed, "poisoned-devices").permutation(config.n)
+        bad = devices[: config.poisoned_devices]
+        return np.flatnonzero(np.isin(select_devices(config, t), bad))
     return np.sort(stream(config.seed, "poison", t).permutation(config.k)[: config.q])
+
+
+def attackers_train(config: RunConfig, q: int) -> bool:
+    """Whether poisoned workers train, or only compute their push from those of the others.
+
+    With q = k there are no others, so they push what they trained.
+    """
+    if not config.attacked:
+        return True
+    attack = find_attack(config.attack).entry
+    needed = {"own", "start"} & set(attack.needs)
+    return not attack.colludes or bool(needed) or q == config.k
 
 
 def select_silent(config: RunConfig, t: int, poisoned: np.ndarray) -> List[int]:
     """The slots that push nothing: dropped at random (``drop_rate``) or silenced by the attack."""
     dropped = stream(config.seed, "drop", t).random(config.k) < config.drop_rate
-    if config.q and find_attack(config.attack).silent:
+    if config.attacked and find_attack(config.attack).entry.silent:
         dropped[poisoned] = True
     return list(np.flatnonzero(dropped))
 
@@ -98,25 +126,38 @@ def local_iterations(t: int, device: int, config: RunConfig, task: Task) -> int:
     return int(stream(config.seed, "local-steps", t, device).integers(low, high + 1))
 
 
+def push_target(config: RunConfig, task: Task, server: Server) -> None:
+    """Show the colluding attackers the model that the task says they are after, if they ask."""
+    if "target" in find_attack(config.attack).entry.needs:
+        if task.target is None:
+            raise ConfigError(f"attack {config.attack!r} needs a target, and this task has none")
+        for key, value in task.target.items():
+            server.push(key, value, 2 * config.k)
+
+
 def pull(task: Task, server: Server) -> None:
     """Lines 6-7: copy the global model into the worker's parameters."""
     for key, value in task.values.items():
         server.pull(key, out=value)
 
 
-def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
-    """Lines 8-11: H_t^i steps of SGD.
+def prepare_attack(
+    t: int, slot: int, device: int, config: RunConfig, task: Task, server: Server
+) -> None:
+    """A poisoned worker may start from a random model; colluders may show what they start from."""
+    if config.attacker_start == "fresh":
+        task.start_fresh(integer_seed(config.seed, "afresh", t, device))
+    if "start" in find_attack(config.attack).entry.needs:
+        for key, value in task.values.items():
+            server.push(key, value, config.k + slot)
 
-    A poisoned worker may reinitialise its model first, train on poisoned labels, and boost the
-    result.
-    """
+
+def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
+    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may train on poisoned labels and boost."""
     poison = None
-    if poisoned:
-        if config.attacker_start == "fresh":
-            task.start_fresh(integer_seed(config.seed, "afresh", t, device))
-        attack, context = find_attack(config.attack), _context(config, task, "labels", t, device)
-        if attack.labels is not None:
-            poison = partial(attack.labels, context=context)
+    if poisoned and find_attack(config.attack).entry.labels is not None:
+        context = _context(config, task, "labels", t, device)
+        poison = partial(find_attack(config.attack).entry.labels, context=context)
     steps = local_iterations(t, device, config, task)
     seed = integer_seed(config.seed, "train", t, device)
     boosted = poisoned and config.boost != 1
@@ -142,7 +183,7 @@ def push(
     t: int, device: int, slot: int, config: RunConfig, task: Task, server: Server, poisoned: bool
 ) -> None:
     """Line 12: push the trained model, altered by the attack if the worker is poisoned."""
-    attack = find_attack(config.attack) if poisoned else None
+    attack = find_attack(config.attack).entry if poisoned else None
     context = _context(config, task, "model", t, device)
     for key, value in task.values.items():
         if attack is not None and attack.model is not None:
@@ -152,4 +193,6 @@ def push(
 
 def _context(config: RunConfig, task: Task, purpose: str, t: int, device: int) -> AttackContext:
     rng = stream(config.seed, f"attack-{purpose}", t, device)
-    return AttackContext(config.k, config.q, task.classes, config.attack_scale or 0.0, rng)
+    q, scale = len(select_poisoned(config, t)), config.attack_scale or 0.0
+    parameters = find_attack(config.attack).parameters if config.attacked else {}
+    return AttackContext(config.k, q, task.classes, scale, rng, parameters, t)

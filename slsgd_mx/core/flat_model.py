@@ -2,21 +2,23 @@
 
 Flat model: all parameters in one vector.  Slot: a worker's position in S_t.  Shard: the part of the
 flat model that one server holds, with k slots for what the workers push to it.  In one process
-there is one shard, the whole model.  Both lines work coordinate by coordinate, so any number of
-shards gives the same bits.
+there is one shard, the whole model.  Both lines work coordinate by coordinate, or with sums over
+fixed blocks of coordinates, so any number of shards gives the same bits.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules import RULES
+from slsgd_mx.rules.pipeline import Pipeline, block_gram
+from slsgd_mx.rules.pipeline import blocks as divide
 
 Range = Tuple[int, int]  # [start, stop) of the flat model
+Stream = Callable[[int], np.random.Generator]  # of a block, by its number
 
 
 class Place(NamedTuple):
@@ -94,20 +96,65 @@ def all_finite(array: np.ndarray) -> bool:
 class Shard:
     """The part of the flat model that one server holds, with k slots for pushes to it.
 
-    ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.
+    ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.  It
+    consists of whole blocks of the flat model, the first of which is number ``first``.  Besides the
+    k slots, rows are kept for what colluding attackers ask for: slot k + s is what the worker of
+    slot s started from, slot 2k is the task's target.
     """
 
-    def __init__(self, value: np.ndarray, k: int, replaced: Sequence[Range] = ()) -> None:
-        self.value, self.replaced = value, list(replaced)
+    def __init__(
+        self,
+        value: np.ndarray,
+        k: int,
+        replaced: Sequence[Range] = (),
+        blocks: Optional[Sequence[Range]] = None,
+        first: int = 0,
+    ) -> None:
+        self.value, self.replaced, self.k = value, list(replaced), k
+        self.blocks = divide(value.size) if blocks is None else list(blocks)
+        self.first = first
         self.slots = np.zeros((k, value.size), np.float32)  # (k, d)
+        self._extra: Dict[int, np.ndarray] = {}
+
+    def row(self, slot: int) -> np.ndarray:
+        """The memory of a slot, (d,)."""
+        if slot < self.k:
+            return self.slots[slot]
+        return self._extra.setdefault(slot, np.zeros(self.value.size, np.float32))
 
     def is_finite(self, slot: int) -> bool:
-        return all_finite(self.slots[slot])
+        return all_finite(self.row(slot))
 
-    def update(self, accepted: Sequence[int], rule: str, b: int, alpha: float) -> None:
-        """Aggregate the accepted slots (line 14) and apply the moving average (line 15)."""
+    def parts(self, slots: Sequence[int], block: Range) -> List[np.ndarray]:
+        """The values of slots on one block, as views."""
+        return [self.row(slot)[slice(*block)] for slot in slots]
+
+    def grams(self, slots: Sequence[int]) -> Iterator[np.ndarray]:
+        """For each block, the inner products of the updates in these slots; float64 (k, k)."""
+        for block in self.blocks:
+            yield block_gram(self.parts(slots, block), self.value[slice(*block)])
+
+    def update(
+        self,
+        accepted: Sequence[int],
+        rule: Pipeline,
+        b: int,
+        alpha: float,
+        matrix: Optional[np.ndarray] = None,
+        stream: Optional[Stream] = None,
+    ) -> None:
+        """Aggregate the accepted slots (line 14) and apply the moving average (line 15).
+
+        ``matrix`` mixes the pushes first; ``stream(block)`` is the rule's random stream.
+        """
         aggregate = np.empty(self.value.size, np.float32)
-        RULES[rule].aggregate([self.slots[slot] for slot in accepted], b, aggregate)
+        by_block = rule.rule.entry.random and not rule.whole
+        parts = self.blocks if by_block else [(0, self.value.size)]
+        for number, block in enumerate(parts, start=self.first):
+            part = slice(*block)
+            rng = stream(number) if stream is not None and rule.rule.entry.random else None
+            rows = self.parts(accepted, block)
+            rule.aggregate(rows, self.value[part], b, aggregate[part], matrix, rng)
         kept = [(start, stop, aggregate[start:stop].copy()) for start, stop in self.replaced]
         moving_average(self.value, aggregate, alpha)
         for start, stop, replacement in kept:

@@ -6,17 +6,20 @@ import abc
 import dataclasses
 import functools
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterable, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from slsgd_mx.config import NONFINITE
+from slsgd_mx.attacks import find_attack
+from slsgd_mx.config import NONFINITE, RunConfig
+from slsgd_mx.core.collusion import Plot, Settings, coefficients, collude, products
 from slsgd_mx.core.flat_model import FlatModel, Shard, all_finite
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules import RULES
-from slsgd_mx.rules.trimmed_mean import check_trim
+from slsgd_mx.randomness import stream
+from slsgd_mx.rules.pipeline import add_in_order, find_rule
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.stopwatch import Costs, Stopwatch
@@ -40,30 +43,45 @@ class Update:
         return self.accepted + self.refused
 
 
-class Settings(NamedTuple):
-    """How a server aggregates: the paper's k and b, the rule, the policy on non-finite pushes."""
+def settings_of(config: RunConfig) -> Settings:
+    """How the server of a run aggregates."""
+    colludes = config.attacked and find_attack(config.attack).entry.colludes
+    attack = config.attack if colludes else None
+    return Settings(config.k, config.b, config.rule, config.nonfinite, attack, config.seed)
 
-    k: int
-    b: int = 0
-    rule: str = "trimmed-mean"
-    nonfinite: str = "reject"
 
-    def check(self) -> Settings:
-        """Raise a ConfigError that gives the legal values unless all of them are legal."""
-        check_trim(self.k, self.b)
-        require_name("rule", self.rule, list(RULES))
-        require_name("nonfinite", self.nonfinite, NONFINITE)
-        return self
+def check_settings(settings: Settings) -> None:
+    """Raise a ConfigError that gives the legal values unless all of them are legal."""
+    find_rule(settings.rule).check(settings.k, settings.b)
+    require_name("nonfinite", settings.nonfinite, NONFINITE)
+    if settings.attack is not None and not find_attack(settings.attack).entry.colludes:
+        raise ConfigError(f"attack {settings.attack!r} does not collude: workers carry it out")
 
-    def judge(self, finite: Dict[int, bool]) -> Update:
-        """Which slots to aggregate, given the complete ones and whether each is finite."""
-        accepted = [s for s, fine in sorted(finite.items()) if fine or self.nonfinite == "keep"]
-        return Update(
-            accepted=tuple(accepted),
-            refused=tuple(s for s in sorted(finite) if s not in accepted),
-            missing=tuple(s for s in range(self.k) if s not in finite),
-            applied=len(accepted) > 2 * self.b,
-        )
+
+def judge(settings: Settings, finite: Dict[int, bool]) -> Update:
+    """Which slots to aggregate, given the complete ones and whether each is finite."""
+    accepted = [s for s, fine in sorted(finite.items()) if fine or settings.nonfinite == "keep"]
+    return Update(
+        accepted=tuple(accepted),
+        refused=tuple(s for s in sorted(finite) if s not in accepted),
+        missing=tuple(s for s in range(settings.k) if s not in finite),
+        applied=find_rule(settings.rule).obstacle(len(accepted), settings.b) is None,
+    )
+
+
+def aggregate(
+    shard: Shard,
+    settings: Settings,
+    t: int,
+    accepted: Sequence[int],
+    alpha: float,
+    matrix: Optional[np.ndarray],
+) -> None:
+    """Lines 14 and 15 on one shard, after it is known which slots are accepted."""
+    rule = find_rule(settings.rule)
+    shard.update(
+        accepted, rule, settings.b, alpha, matrix, lambda n: stream(settings.seed, "rule", t, n)
+    )
 
 
 class Server(abc.ABC):
@@ -74,9 +92,10 @@ class Server(abc.ABC):
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings.check()
+        check_settings(settings)
+        self.settings = settings
         self.model = FlatModel()
-        self._pushed: List[Set[str]] = [set() for _ in range(settings.k)]  # keys, by slot
+        self._pushed: Dict[int, Set[str]] = defaultdict(set)  # keys, by slot
         self._watch = Stopwatch()
 
     def init(
@@ -124,8 +143,58 @@ class Server(abc.ABC):
         self._watch.switch("training")
 
     @abc.abstractmethod
-    def update(self, alpha: float) -> Update:
-        """Aggregate the pushes and apply the moving average (lines 14-15)."""
+    def update(self, alpha: float, poisoned: Sequence[int] = ()) -> Update:
+        """Aggregate the pushes and apply the moving average (lines 14-15).
+
+        The workers in the slots ``poisoned`` collude first, if the settings name an attack.
+        """
+
+    def _conclude(self, t: int, alpha: float, poisoned: Sequence[int]) -> Update:
+        """Let the attackers collude, decide which pushes to accept, aggregate them."""
+        settings, finite = self.settings, self._finite_slots()
+        plot = self._plot(t, finite, poisoned)
+        if plot is not None:
+            combination = None
+            if find_attack(settings.attack).entry.combine is not None:
+                gram = add_in_order(self._products(plot))
+                combination = coefficients(gram, settings, plot)
+            finite.update(self._collude(plot, combination))
+        update, matrix = judge(settings, finite), None
+        rule = find_rule(settings.rule)
+        if update.applied and rule.mixes:
+            gram = add_in_order(self._grams(update.accepted))
+            matrix = rule.mixing(gram, settings.b, settings.seed, t)
+        self._apply(t, update, matrix, alpha)
+        return update
+
+    def _plot(self, t: int, finite: Dict[int, bool], poisoned: Sequence[int]) -> Optional[Plot]:
+        """Who colludes; None if nobody does, or if too few honest pushes have arrived."""
+        if self.settings.attack is None:
+            return None
+        attack = find_attack(self.settings.attack).entry
+        able = tuple(s for s in poisoned if s in finite or "own" not in attack.needs)
+        honest = tuple(s for s in sorted(finite) if finite[s] and s not in poisoned)
+        return Plot(t, able, honest) if able and len(honest) >= max(1, attack.honest) else None
+
+    @abc.abstractmethod
+    def _finite_slots(self) -> Dict[int, bool]:
+        """The slots that are complete, and whether each is finite."""
+
+    @abc.abstractmethod
+    def _products(self, plot: Plot) -> Iterable[np.ndarray]:
+        """Inner products of what the attackers see, for every block of the flat model."""
+
+    @abc.abstractmethod
+    def _collude(self, plot: Plot, combination: Optional[np.ndarray]) -> Dict[int, bool]:
+        """Let the attackers write their slots; return whether each is finite."""
+
+    @abc.abstractmethod
+    def _grams(self, slots: Sequence[int]) -> Iterable[np.ndarray]:
+        """Inner products of the updates in these slots, for every block of the flat model."""
+
+    @abc.abstractmethod
+    def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
+        """Aggregate the accepted slots, if there are enough, and end the epoch."""
 
     def evaluate(self, task: Task) -> Dict[str, float]:
         """The metrics of the model in ``task``."""
@@ -154,8 +223,9 @@ class Server(abc.ABC):
     def _check_push(self, key: str, shape: Tuple[int, ...], slot: int) -> None:
         self.model.check_key(key)
         k, expected = self.settings.k, self.model.places[key].shape
-        if not isinstance(slot, (int, np.integer)) or not 0 <= slot < k:
-            raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {k - 1}")
+        rows = 2 * k + 1 if self.settings.attack is not None else k
+        if not isinstance(slot, (int, np.integer)) or not 0 <= slot < rows:
+            raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {rows - 1}")
         if shape != expected:
             raise ConfigError(f"push to {key!r} has shape {shape}, not {expected}")
         if key in self._pushed[slot]:
@@ -165,8 +235,7 @@ class Server(abc.ABC):
         return len(self._pushed[slot]) == len(self.model.places)
 
     def _forget_pushes(self) -> None:
-        for keys in self._pushed:
-            keys.clear()
+        self._pushed.clear()
 
     @functools.cached_property
     def _values(self) -> Parameters:
@@ -216,30 +285,57 @@ class ModelServer(Server):
     """
 
     def __init__(
-        self, k: int, b: int = 0, rule: str = "trimmed-mean", nonfinite: str = "reject"
+        self,
+        k: int,
+        b: int = 0,
+        rule: str = "trimmed-mean",
+        nonfinite: str = "reject",
+        attack: Optional[str] = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(Settings(k, b, rule, nonfinite))
+        super().__init__(Settings(k, b, rule, nonfinite, attack, seed))
+        self._t = 1
 
     def start(self, epoch: int) -> None:
         """Nothing to do: in one process it does not matter which epoch the model is of."""
 
     def begin(self, t: int) -> None:
         """Begin epoch t; all workers of S_t run in this process."""
+        self._t = t
         self._watch.reset()
 
-    def update(self, alpha: float) -> Update:
+    def update(self, alpha: float, poisoned: Sequence[int] = ()) -> Update:
         check_alpha(alpha)
         self._watch.switch("aggregation")
         mx.nd.waitall()  # MXNet's engine copies pushes asynchronously
-        complete = [slot for slot in range(self.settings.k) if self._is_complete(slot)]
-        update = self.settings.judge({slot: self._shard.is_finite(slot) for slot in complete})
-        if update.applied:
-            self._shard.update(update.accepted, self.settings.rule, self.settings.b, alpha)
+        update = self._conclude(self._t, alpha, poisoned)
         self._forget_pushes()
+        self._t += 1
         self._watch.switch("")
         return dataclasses.replace(update, costs=Costs(**self._watch.take()))
 
+    def _finite_slots(self) -> Dict[int, bool]:
+        complete = [slot for slot in range(self.settings.k) if self._is_complete(slot)]
+        return {slot: self._shard.is_finite(slot) for slot in complete}
+
+    def _products(self, plot: Plot) -> Iterable[np.ndarray]:
+        return products(self._shard, self.settings, plot)
+
+    def _collude(self, plot: Plot, combination: Optional[np.ndarray]) -> Dict[int, bool]:
+        places = {key: (p.start, p.stop) for key, p in self.model.places.items()}
+        collude(self._shard, self.settings, plot, places, combination)
+        return {slot: self._shard.is_finite(slot) for slot in plot.poisoned}
+
+    def _grams(self, slots: Sequence[int]) -> Iterable[np.ndarray]:
+        return self._shard.grams(slots)
+
+    def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
+        if update.applied:
+            aggregate(self._shard, self.settings, t, update.accepted, alpha, matrix)
+
     def _destination(self, slot: int) -> Parameters:
+        if slot not in self._slots:
+            self._slots[slot] = share_memory(self.model, self._shard.row(slot))
         return self._slots[slot]
 
     @functools.cached_property
@@ -248,5 +344,5 @@ class ModelServer(Server):
         return Shard(self.model.vector, self.settings.k, self.model.replaced)
 
     @functools.cached_property
-    def _slots(self) -> List[Parameters]:
-        return [share_memory(self.model, row) for row in self._shard.slots]
+    def _slots(self) -> Dict[int, Parameters]:
+        return {}

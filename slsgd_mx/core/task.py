@@ -25,6 +25,7 @@ class Task(abc.ABC):
     classes: int  # number of labels, for attacks on labels
     data_digest: str  # SHA-256 of the data in use
     units_per_step: int  # images or tokens in a minibatch
+    target: Optional[Dict[str, mx.nd.NDArray]] = None  # what a colluding attack may be after
 
     @abc.abstractmethod
     def initialize(self, seed: int) -> None:

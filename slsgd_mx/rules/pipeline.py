@@ -8,12 +8,13 @@ touching the vectors.  The vectors are read once to compute G and once to mix th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, List, Optional, Tuple
+from typing import Iterable, List, Optional, Tuple
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.plugins import Source
+from slsgd_mx.randomness import stream
 from slsgd_mx.registry import Choice
 from slsgd_mx.rules import PRE_AGGREGATIONS, RULES
 from slsgd_mx.rules.rule import PreAggregation, Rows, Rule, RuleContext
@@ -75,16 +76,14 @@ class Pipeline:
         if reason:
             raise ConfigError(reason)
 
-    def mixing(
-        self, gram: np.ndarray, b: int, stream: Callable[[str], np.random.Generator]
-    ) -> np.ndarray:
-        """The matrix M (m, k) that mixes the pushes; ``stream(name)`` is a random stream."""
+    def mixing(self, gram: np.ndarray, b: int, seed: int, t: int) -> np.ndarray:
+        """The matrix M (m, k) that mixes the pushes of epoch t."""
         gram = mark_nonfinite(gram)
         matrix = np.eye(len(gram))
         for place, choice in enumerate((*self.before, self.rule)):
             if choice.entry.mix is None:
                 break
-            rng = stream(f"{place}-{choice.name}")
+            rng = stream(seed, f"rule-{place}", t)
             context = RuleContext(len(matrix), b, choice.parameters, rng=rng)
             mixed = mark_nonfinite(_gram_of(matrix, gram))
             step = np.atleast_2d(choice.entry.mix(mixed, context)).astype(np.float64)
@@ -95,6 +94,26 @@ class Pipeline:
                 )
             matrix = step @ matrix
         return matrix
+
+    def combine(
+        self, rows: Rows, previous: np.ndarray, b: int, seed: int = 0, t: int = 0
+    ) -> np.ndarray:
+        """The aggregate of whole models (d,), exactly as a server computes it."""
+        matrix = None
+        if self.mixes:
+            grams = (
+                block_gram([row[start:stop] for row in rows], previous[start:stop])
+                for start, stop in blocks(previous.size)
+            )
+            matrix = self.mixing(add_in_order(grams), b, seed, t)
+        out = np.empty(previous.size, np.float32)
+        entry = self.rule.entry
+        parts = blocks(out.size) if entry.random and not entry.whole else [(0, out.size)]
+        for number, (start, stop) in enumerate(parts):
+            rng = stream(seed, "rule", t, number) if entry.random else None
+            part = [row[start:stop] for row in rows]
+            self.aggregate(part, previous[start:stop], b, out[start:stop], matrix, rng)
+        return out
 
     def aggregate(
         self,
@@ -128,6 +147,27 @@ def find_rule(text: str) -> Pipeline:
         raise ConfigError(f"rule={text!r} is not a text: write NAME:key=value,...")
     *before, last = text.split("+")
     return Pipeline(tuple(map(PRE_AGGREGATIONS.choose, before)), RULES.choose(last))
+
+
+def blocks(size: int) -> List[Tuple[int, int]]:
+    """The ranges into which a flat model is divided: at most 1024, however many servers there are.
+
+    Sums over coordinates, such as Gram matrices, are computed for each block and added in their
+    order, so that any number of servers, which hold whole blocks, gives the same bits.
+
+    >>> blocks(3), len(blocks(2_600_000)), len(blocks(10**9))
+    ([(0, 1), (1, 2), (2, 3)], 159, 1024)
+    """
+    width = max(-(-size // 1024), min(CHUNK, -(-size // 64)), 1)
+    return [(start, min(start + width, size)) for start in range(0, size, width)]
+
+
+def add_in_order(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """The sum of arrays, added one after the other."""
+    total: Optional[np.ndarray] = None
+    for part in parts:
+        total = np.array(part, np.float64) if total is None else np.add(total, part, out=total)
+    return total
 
 
 def mark_nonfinite(gram: np.ndarray) -> np.ndarray:

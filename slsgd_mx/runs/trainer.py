@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import EpochReport, initialize, pull, run_epoch
-from slsgd_mx.core.server import ModelServer, Server
+from slsgd_mx.core.server import ModelServer, Server, settings_of
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.folder import RunFolder
@@ -105,7 +105,7 @@ def train(
             return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
         if prefix is not None:
             run_folder.adopt(Path(prefix))
-        server = ModelServer(config.k, config.b, config.rule, config.nonfinite)
+        server = ModelServer(*settings_of(config))
         return run(config, task, server, run_folder, listener, checkpoint_seconds)
 
 

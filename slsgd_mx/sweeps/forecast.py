@@ -71,7 +71,7 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
 def measure(job: Message, report: Report) -> Message:
     """Time a configuration's network on a little synthetic data; the job of a child process."""
     from slsgd_mx.core.algorithm import init_server, pull
-    from slsgd_mx.core.server import ModelServer
+    from slsgd_mx.core.server import ModelServer, settings_of
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 
@@ -80,7 +80,7 @@ def measure(job: Message, report: Report) -> Message:
     small = replace(config, n=config.k, sizes=config.sizes.sample(config.k * config.batch_size))
     task = build_task(small)
     task.initialize(0)
-    server = ModelServer(small.k, small.b, small.rule, small.nonfinite)
+    server = ModelServer(*settings_of(small))
     init_server(task, server)
 
     def best_of(times: int, call: Callable[[], object]) -> float:
