@@ -62,7 +62,7 @@ def number(
     """
     bounds = [f"> {above:g}"] * (above > -math.inf) + [f">= {least:g}"] * (least > -math.inf)
     bounds += [f"<= {most:g}"] * (most < math.inf)
-    legal = " and ".join(["a number", *bounds])
+    legal = " ".join(["a number", " and ".join(bounds)]).strip()
     return Parameter(default, float, legal, lambda x: above < x and least <= x <= most, words)
 
 
@@ -150,13 +150,13 @@ class Registry(Dict[str, Entry]):
         seen = set()
         for item in listed.split(",") if listed else ():
             key, equals, value = item.partition("=")
-            if key not in known or not equals or key in seen:
+            if key not in known or not equals:
                 legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items()) or "none"
-                again = " twice" if key in seen else ""
                 raise ConfigError(
-                    f"{self.kind} {name!r} has no parameter {item!r}{again}: its parameters are "
-                    f"{legal}"
+                    f"{self.kind} {name!r} has no parameter {item!r}: its parameters are {legal}"
                 )
+            if key in seen:
+                raise ConfigError(f"{self.kind} {name!r} has two values of {key!r}")
             seen.add(key)
             values[key] = known[key].read(f"{name}:{key}", value)
         return Choice(name, self[name], values, self.sources.get(name))

@@ -84,11 +84,11 @@ def least_norm(monkeypatch):
     """A rule that chooses the model of least norm; a list of the row sizes it was given."""
     sizes = []
 
-    def choose(rows, b, out):
+    def choose(rows, context, out):
         sizes.append([row.size for row in rows])
         out[:] = min(rows, key=lambda row: float((row.astype("f8") ** 2).sum()))
 
-    rule = Rule(choose, "the model of least norm", coordinate_wise=False)
+    rule = Rule("the model of least norm", choose, whole=True)
     monkeypatch.setitem(RULES, "least-norm", rule)
     return sizes
 

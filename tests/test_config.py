@@ -53,7 +53,8 @@ def sizes(**changes):
         (dict(local_steps=(1, 2), passes=2), "passes=2 is out of range: needs passes=1"),
         (dict(batch_size=0), "batch_size=0 is out of range: needs batch_size >= 1"),
         (dict(rule="krum"), "rule='krum' is unknown: choose one of trimmed-mean, mean, median"),
-        (dict(rule="mean", b=1), "b=1 is out of range: needs b=0 with rule 'mean'"),
+        (dict(poisoned_devices=101), "poisoned_devices=101 is out of range: needs 0 <= poisoned"),
+        (dict(poisoned_devices=9, q=2), "q=2 is out of range: needs q=0 where poisoned_devices"),
         (dict(q=1, attack="magic"), "attack='magic' is unknown: choose one of label-flip"),
         (dict(q=1, attacker_start="late"), "'late' is unknown: choose one of fresh, pulled"),
         (dict(q=1, attack_scale=float("inf")), "attack_scale=inf is out of range"),
@@ -163,7 +164,8 @@ CHANGES = dict(
     n=120, k=12, b=1, q=1, gamma=0.05, alpha=0.8, alpha_schedule="constant", alpha_decay_epoch=3,
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
-    sizes=Cifar(width=63), deadline=2.5, partition_seed=1,
+    sizes=Cifar(width=63), deadline=2.5, partition_seed=1, poisoned_devices=20,
+    sources=(("mine.py", "0123"),),
 )  # fmt: skip
 
 

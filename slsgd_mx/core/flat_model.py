@@ -14,7 +14,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules.pipeline import Pipeline, block_gram
+from slsgd_mx.rules.pipeline import block_gram, find_rule
 from slsgd_mx.rules.pipeline import blocks as divide
 
 Range = Tuple[int, int]  # [start, stop) of the flat model
@@ -137,7 +137,7 @@ class Shard:
     def update(
         self,
         accepted: Sequence[int],
-        rule: Pipeline,
+        rule: str,
         b: int,
         alpha: float,
         matrix: Optional[np.ndarray] = None,
@@ -147,14 +147,13 @@ class Shard:
 
         ``matrix`` mixes the pushes first; ``stream(block)`` is the rule's random stream.
         """
-        aggregate = np.empty(self.value.size, np.float32)
-        by_block = rule.rule.entry.random and not rule.whole
-        parts = self.blocks if by_block else [(0, self.value.size)]
+        aggregate, chosen = np.empty(self.value.size, np.float32), find_rule(rule)
+        draws = stream is not None and chosen.rule.entry.random
+        parts = self.blocks if draws and not chosen.whole else [(0, self.value.size)]
         for number, block in enumerate(parts, start=self.first):
-            part = slice(*block)
-            rng = stream(number) if stream is not None and rule.rule.entry.random else None
+            part, rng = slice(*block), stream(number) if draws else None
             rows = self.parts(accepted, block)
-            rule.aggregate(rows, self.value[part], b, aggregate[part], matrix, rng)
+            chosen.aggregate(rows, self.value[part], b, aggregate[part], matrix, rng)
         kept = [(start, stop, aggregate[start:stop].copy()) for start, stop in self.replaced]
         moving_average(self.value, aggregate, alpha)
         for start, stop, replacement in kept:

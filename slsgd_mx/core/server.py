@@ -78,10 +78,8 @@ def aggregate(
     matrix: Optional[np.ndarray],
 ) -> None:
     """Lines 14 and 15 on one shard, after it is known which slots are accepted."""
-    rule = find_rule(settings.rule)
-    shard.update(
-        accepted, rule, settings.b, alpha, matrix, lambda n: stream(settings.seed, "rule", t, n)
-    )
+    streams = functools.partial(stream, settings.seed, "rule", t)
+    shard.update(accepted, settings.rule, settings.b, alpha, matrix, streams)
 
 
 class Server(abc.ABC):

@@ -3,7 +3,8 @@
 In an epoch a worker pulls the model once, before its first slot, and pushes one model for every
 slot it trains.  ``update`` reports that it has pushed all of them.  Worker 0, the coordinator, then
 waits for the other workers, decides from the servers' status which slots to accept, and tells the
-servers to aggregate them.
+servers to aggregate them.  Where attackers collude or a rule compares models, it first asks the
+servers for inner products.
 """
 
 from __future__ import annotations
@@ -16,23 +17,38 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence,
 import numpy as np
 
 from slsgd_mx.core.algorithm import pull
-from slsgd_mx.core.server import Parameters, Server, Settings, Update, check_alpha, share_memory
+from slsgd_mx.core.collusion import Plot, Settings
+from slsgd_mx.core.server import Parameters, Server, Update, check_alpha, share_memory
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.parameter_server.buffers import ModelBuffers, ScoreBuffers
-from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End, to_json
+from slsgd_mx.parameter_server.commands import (
+    Begin,
+    Collude,
+    Commit,
+    Configure,
+    End,
+    Multiply,
+    sources_of,
+    to_json,
+)
 from slsgd_mx.parameter_server.node import Node, poll, say
 from slsgd_mx.parameter_server.protocol import (
+    HEADER,
     HELLO,
     MODEL,
+    PRODUCTS,
     STATUS,
     Phase,
     Report,
     State,
     Status,
-    check_rule,
+    check_divisible,
     finite_slots,
     key_on,
+    needs_products,
+    products_size,
+    shard_blocks,
     shard_ranges,
     status_size,
 )
@@ -65,12 +81,13 @@ class ParameterServerClient(Server):
     ) -> None:
         super().__init__(settings)
         servers = node.cluster.servers
-        check_rule(settings.rule, servers)
+        check_divisible(settings, servers)
         self.node, self.fingerprint = node, fingerprint
         self.deadline, self._share = deadline, share
         self.epoch = 0  # the last committed one
-        self._status_keys, self._model_keys = (
-            [key_on(server, servers, kind) for server in range(servers)] for kind in (STATUS, MODEL)
+        self._status_keys, self._model_keys, self._product_keys = (
+            [key_on(server, servers, kind) for server in range(servers)]
+            for kind in (STATUS, MODEL, PRODUCTS)
         )
         self._scores = ScoreBuffers(node, score_sizes)
         self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
@@ -86,17 +103,23 @@ class ParameterServerClient(Server):
         if self.is_coordinator:
             sizes = self.node.cluster.workers, self.node.cluster.servers, self.model.size
             about = self.model.replaced, epoch, self.fingerprint, self.deadline
-            self.node.command(to_json(Configure(self.settings, *sizes, *about)))
+            places = [(key, p.start, p.stop) for key, p in self.model.places.items()]
+            named = places if self.settings.attack is not None else [], sources_of(self.settings)
+            self.node.command(to_json(Configure(self.settings, *sizes, *about, *named)))
         self._init_status(Phase.WAITING)
         if not self.is_coordinator and self._read_status()[0].phase == Phase.ENDED:
             raise Overtaken
         self._buffers.write(self.model.vector, epoch, HELLO)
         self.node.init(self._model_keys, self._buffers.arrays)
         self._scores.init()
+        if needs_products(self.settings):
+            self.node.init(self._product_keys, self._product_arrays)
         if self.is_coordinator:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
             self.node.push(self._status_keys, [hello] * len(self._status_keys))
             self.node.push(self._model_keys, self._buffers.arrays)
+            if needs_products(self.settings):
+                self.node.push(self._product_keys, self._product_arrays)
         limit = self.node.patience if self.is_coordinator else None
         statuses = self._wait_until(lambda seen: all(s.phase != Phase.WAITING for s in seen), limit)
         self._check_started(statuses)
@@ -134,10 +157,10 @@ class ParameterServerClient(Server):
                 return
             yield slot
 
-    def update(self, alpha: float) -> Update:
+    def update(self, alpha: float, poisoned: Sequence[int] = ()) -> Update:
         check_alpha(alpha)
         self._watch.switch("")
-        update = self._commit(alpha) if self.is_coordinator else self._await_commit()
+        update = self._commit(alpha, poisoned) if self.is_coordinator else self._await_commit()
         self.epoch += 1
         self._forget_pushes()
         self._began = None
@@ -182,18 +205,15 @@ class ParameterServerClient(Server):
 
     # ---- the end of an epoch
 
-    def _commit(self, alpha: float) -> Update:
+    def _commit(self, alpha: float, poisoned: Sequence[int]) -> Update:
         """Wait for the followers or the deadline, then tell the servers to aggregate."""
         followers = self.node.cluster.workers - 1
         statuses = self._wait_until(lambda seen: seen[0].done >= followers, self._time_left())
         if statuses[0].done < followers:
             say(f"epoch {self.epoch + 1}: not all workers were done by the deadline")
-        update = self.settings.judge(finite_slots(statuses))
-        commit = Commit(self.epoch + 1, alpha, update.accepted, update.refused, update.applied)
-        self.node.command(to_json(commit))
-        after = self._read_status()
-        if any(status.epoch != self.epoch + 1 for status in after):
-            raise RunError("a server did not commit the epoch: its log says why")
+        self._statuses = statuses
+        update = self._conclude(self.epoch + 1, alpha, poisoned)
+        after = self._statuses
         own, others = self._take_costs(), statuses[0]
         costs = Costs(
             own.training + others.training,
@@ -202,6 +222,44 @@ class ParameterServerClient(Server):
             own.sent + int(others.sent),
         )
         return dataclasses.replace(update, costs=costs)
+
+    def _finite_slots(self) -> Dict[int, bool]:
+        return finite_slots(self._statuses)
+
+    def _products(self, plot: Plot) -> Iterator[np.ndarray]:
+        return self._multiply(Multiply(plot.t, plot.honest, plot.poisoned))
+
+    def _grams(self, slots: Sequence[int]) -> Iterator[np.ndarray]:
+        return self._multiply(Multiply(self.epoch + 1, slots))
+
+    def _multiply(self, command: Multiply) -> Iterator[np.ndarray]:
+        """The servers' inner products, block by block."""
+        self.node.command(to_json(command))
+        self.node.pull(self._product_keys, self._product_arrays)
+        held = shard_blocks(self.model.size, self.node.cluster.servers)
+        for array, (first, last) in zip(self._product_arrays, held):
+            memory = array.asnumpy()
+            n, of_attack = divmod(int(memory[1]), 2)
+            if memory[0] != command.epoch or of_attack != bool(command.poisoned):
+                raise RunError("a server did not compute inner products: its log says why")
+            numbers = memory[HEADER:].view(np.float64)
+            yield from numbers[: (last - first) * n * n].reshape(-1, n, n)
+
+    def _collude(self, plot: Plot, combination: Optional[np.ndarray]) -> Dict[int, bool]:
+        listed = None if combination is None else combination.tolist()
+        self.node.command(to_json(Collude(plot.t, plot.honest, plot.poisoned, listed)))
+        finite = finite_slots(self._read_status())
+        if not set(plot.poisoned) <= set(finite):
+            raise RunError("a server did not carry out the attack: its log says why")
+        return {slot: finite[slot] for slot in plot.poisoned}
+
+    def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
+        listed = None if matrix is None else matrix.tolist()
+        commit = Commit(t, alpha, update.accepted, update.refused, update.applied, listed)
+        self.node.command(to_json(commit))
+        self._statuses = self._read_status()
+        if any(status.epoch != t for status in self._statuses):
+            raise RunError("a server did not commit the epoch: its log says why")
 
     def _await_commit(self) -> Update:
         """Report that all slots are pushed, and wait for the commit."""
@@ -279,6 +337,13 @@ class ParameterServerClient(Server):
     @functools.cached_property
     def _buffers(self) -> ModelBuffers:
         return ModelBuffers(shard_ranges(self.model.size, self.node.cluster.servers))
+
+    @functools.cached_property
+    def _product_arrays(self) -> List[mx.nd.NDArray]:
+        """The servers' inner products in transit."""
+        held = shard_blocks(self.model.size, self.node.cluster.servers)
+        sizes = [products_size(self.settings, last - first) for first, last in held]
+        return [mx.nd.zeros(size) for size in sizes]
 
     @functools.cached_property
     def _outgoing(self) -> Tuple[np.ndarray, Parameters]:

@@ -60,12 +60,13 @@ def launch(
     LostError
         If processes were lost more often than ``options.restarts`` allows.
     """
-    from slsgd_mx.parameter_server.protocol import check_rule
+    from slsgd_mx.core.server import settings_of
+    from slsgd_mx.parameter_server.protocol import check_divisible
     from slsgd_mx.runs.status import is_finished
     from slsgd_mx.runs.trainer import RunResult
 
     options = options or Options()
-    check_rule(config.rule, options.servers)
+    check_divisible(settings_of(config), options.servers)
     store = RunFolder(Path(out), config)
     data_dir, prefix = (p if p is None else Path(p) for p in (data_dir, prefix))
     job = {

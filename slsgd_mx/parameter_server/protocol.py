@@ -3,8 +3,9 @@
 Every server holds two keys.  Its *model* key is a header followed by the server's shard; a push to
 it is one worker's values for that shard, and the header names the slot and the epoch.  Its *status*
 key says how far the server is; a push to it is a worker's report that it has pushed all of its
-slots.  Every worker has another key, of kind ``SCORES + rank``, for its part of an evaluation; a
-push to it is stored unchanged.  Nothing is ever unpickled.
+slots.  Where a rule or an attack needs inner products, a server has a third key for those that it
+computed.  Every follower has a key of kind ``SCORES + rank`` for its part of an evaluation; a push
+to it is stored unchanged.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
+from slsgd_mx.attacks import find_attack
+from slsgd_mx.core.collusion import Settings
 from slsgd_mx.core.flat_model import Range
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules import RULES
+from slsgd_mx.rules.pipeline import blocks, find_rule
 from slsgd_mx.validation import require
 
-MODEL, STATUS, SCORES = 0, 1, 2  # kinds of keys
+MODEL, STATUS, PRODUCTS, SCORES = 0, 1, 2, 2  # kinds of keys; worker 0 has no scores
 HEADER = 2  # float32 values ahead of the shard's: epoch and slot
 MOST = 2**24  # float32 represents every whole number up to this one
 HELLO = -1  # slot or rank in a push that only shows a server where MXNet stores the key
@@ -54,31 +57,59 @@ def find_key(key: int, servers: int) -> Tuple[int, int]:
     return key * SPREAD % servers, key // servers
 
 
+def shard_blocks(size: int, servers: int) -> List[Range]:
+    """Divide the blocks of the flat model evenly: for each server its first and last + 1.
+
+    >>> shard_blocks(10, 3)
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    count = len(blocks(size))
+    require(1 <= servers <= count, "servers", servers, f"1 <= servers <= {count}")
+    bounds = [count * server // servers for server in range(servers + 1)]
+    return list(zip(bounds, bounds[1:]))
+
+
 def shard_ranges(size: int, servers: int) -> List[Range]:
-    """Divide the flat model evenly, one shard per server.
+    """Divide the flat model into whole blocks, one shard per server.
 
     >>> shard_ranges(10, 3)
     [(0, 3), (3, 6), (6, 10)]
     """
-    most = min(size, SPREAD - 1)
-    require(1 <= servers <= most, "servers", servers, f"1 <= servers <= {most}")
-    bounds = [size * server // servers for server in range(servers + 1)]
-    least = -(-size // LARGEST_SHARD)
+    known = blocks(size)
+    ranges = [(known[first][0], known[last - 1][1]) for first, last in shard_blocks(size, servers)]
+    least = -(-len(known) // max(1, LARGEST_SHARD // (known[0][1] - known[0][0])))
     if servers < least:
         raise ConfigError(
             f"servers={servers} is out of range: a model of {size:,} values needs "
             f"servers >= {least}, because a message holds at most {LARGEST_SHARD:,}"
         )
-    return list(zip(bounds, bounds[1:]))
+    return ranges
 
 
-def check_rule(rule: str, servers: int) -> None:
-    """Raise a ConfigError if a rule needs whole models and there are several servers."""
-    if servers > 1 and rule in RULES and not RULES[rule].coordinate_wise:
+def check_divisible(settings: Settings, servers: int) -> None:
+    """Raise a ConfigError if rule or attack need whole models and there are several servers."""
+    whole = {"rule": settings.rule} if find_rule(settings.rule).whole else {}
+    if settings.attack is not None and find_attack(settings.attack).entry.whole:
+        whole["attack"] = settings.attack
+    for kind, text in whole.items() if servers > 1 else ():
         raise ConfigError(
-            f"rule {rule!r} compares whole models, and each of servers={servers} holds only a "
+            f"{kind} {text!r} compares whole models, and each of servers={servers} holds only a "
             "shard: needs servers = 1"
         )
+
+
+def needs_products(settings: Settings) -> bool:
+    """Whether the servers have to compute inner products."""
+    combines = settings.attack is not None and find_attack(settings.attack).entry.combine
+    return find_rule(settings.rule).mixes or bool(combines)
+
+
+def products_size(settings: Settings, count: int) -> int:
+    """Number of float32 values in a server's inner products on ``count`` blocks, and a header.
+
+    The attackers see at most k pushes, their mean and their deviation.
+    """
+    return HEADER + 2 * count * (settings.k + 2) ** 2
 
 
 def read_header(pushed: np.ndarray) -> Tuple[int, int]:

@@ -9,12 +9,12 @@ from typing import Any, Optional
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import init_server, run_epoch
-from slsgd_mx.core.server import Settings
+from slsgd_mx.core.server import settings_of
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import LostError, SlsgdError
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
 from slsgd_mx.parameter_server.node import Cluster, Node, say
-from slsgd_mx.parameter_server.protocol import check_rule, shard_ranges
+from slsgd_mx.parameter_server.protocol import check_divisible, shard_ranges
 from slsgd_mx.parameter_server.shard_server import ShardServer
 from slsgd_mx.parameter_server.shares import share_slots
 from slsgd_mx.runs.folder import RunFolder
@@ -56,14 +56,14 @@ def run_worker(
     prefix: Optional[Path] = None,
 ) -> Optional[RunResult]:
     """Train this worker's share of every epoch; return the result on worker 0, else None."""
-    check_rule(config.rule, cluster.servers)
+    check_divisible(settings_of(config), cluster.servers)
     node = Node(cluster, "worker", patience)
     task = build_task(config, data_dir)
     shard_ranges(sum(v.size for v in task.values.values()), cluster.servers)  # raises if illegal
     with node:
         server = ParameterServerClient(
             node,
-            Settings(config.k, config.b, config.rule, config.nonfinite),
+            settings_of(config),
             fingerprint(config, task),
             lambda t: share_slots(t, config, task, cluster.workers)[node.rank],
             task.score_sizes(cluster.workers),

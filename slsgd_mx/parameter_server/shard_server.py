@@ -7,16 +7,30 @@ A message that makes no sense is logged and has no other effect.
 from __future__ import annotations
 
 import time
-from typing import Callable, Dict, Optional, Union
+import traceback
+from typing import Callable, Dict, Optional, Sequence, Set, Union
 
 import numpy as np
 
+from slsgd_mx.core.collusion import Plot, collude, products
 from slsgd_mx.core.flat_model import Range, Shard, cut
-from slsgd_mx.parameter_server.commands import Begin, Command, Commit, Configure, End, read_command
+from slsgd_mx.core.server import aggregate
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.parameter_server.commands import (
+    Begin,
+    Collude,
+    Command,
+    Commit,
+    Configure,
+    End,
+    Multiply,
+    read_command,
+)
 from slsgd_mx.parameter_server.protocol import (
     HEADER,
     HELLO,
     MODEL,
+    PRODUCTS,
     SCORES,
     STATUS,
     Phase,
@@ -25,10 +39,13 @@ from slsgd_mx.parameter_server.protocol import (
     State,
     Status,
     find_key,
+    products_size,
     read_header,
+    shard_blocks,
     shard_ranges,
     status_size,
 )
+from slsgd_mx.rules.pipeline import blocks, find_rule
 
 LONGEST = 300  # characters of a log line about a message
 
@@ -49,8 +66,11 @@ class ShardServer:
         self.server: Optional[int] = None  # the number of this server
         self._model: Optional[np.ndarray] = None  # header and shard: memory that workers pull from
         self._board: Optional[np.ndarray] = None  # the status: memory that workers pull from
+        self._products: Optional[np.ndarray] = None  # inner products: memory that worker 0 pulls
+        self._extra: Set[int] = set()  # rows for colluders that arrived in the current epoch
         self._reports: Dict[int, Report] = {}  # of the current epoch, by rank
         self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
+        self._busy = 0.0  # seconds of inner products and attacks in the current epoch
 
     def command(self, body: Union[str, bytes]) -> None:
         """Carry out a command, or ignore it."""
@@ -58,6 +78,10 @@ class ShardServer:
             self._carry_out(read_command(body))
         except ProtocolError as error:
             self.log(f"command ignored: {str(error)[:LONGEST]}")
+        except Exception as error:  # of a rule or an attack, which may be a user's
+            self.log(f"command failed: {type(error).__name__}: {str(error)[:LONGEST]}")
+            if not isinstance(error, ConfigError):
+                self.log(traceback.format_exc())
         self._publish()
 
     def push(self, key: int, pushed: np.ndarray, stored: np.ndarray) -> None:
@@ -75,6 +99,8 @@ class ShardServer:
                 self._take_model(server, pushed, stored)
             elif kind == STATUS:
                 self._take_report(pushed, stored)
+            elif kind == PRODUCTS:
+                self._take_products(server, stored)
             elif kind - SCORES in range(1, self.setup.workers):
                 stored[...] = pushed
             else:
@@ -98,10 +124,16 @@ class ShardServer:
             raise ProtocolError("no run is in progress")
         if epoch != self.status.epoch + 1:
             raise ProtocolError(f"slot {slot} of epoch {epoch} in epoch {self.status.epoch + 1}")
-        if not 0 <= slot < self.setup.settings.k:
-            raise ProtocolError(f"slot={slot}: needs 0 <= slot < {self.setup.settings.k}")
-        if self.status.states[slot] != State.NONE:
+        k = self.setup.settings.k
+        rows = k if self.setup.settings.attack is None else 2 * k + 1
+        if not 0 <= slot < rows:
+            raise ProtocolError(f"slot={slot}: needs 0 <= slot < {rows}")
+        if slot in self._extra or (slot < k and self.status.states[slot] != State.NONE):
             raise ProtocolError(f"slot {slot} of epoch {epoch} has been pushed already")
+        if slot >= k:
+            self.shard.row(slot)[...] = pushed[HEADER:]
+            self._extra.add(slot)
+            return
         limit = self.setup.deadline
         if None not in (limit, self._began) and self.clock() - self._began > limit:
             self.status.states[slot] = State.LATE
@@ -114,13 +146,23 @@ class ShardServer:
         if self.shard is not None:
             raise ProtocolError("the model is initialised already")
         k, memory = self.setup.settings.k, stored[HEADER:]
+        first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
+        held = cut(blocks(self.setup.size)[first:last], part)
         try:
-            self.shard = Shard(memory, k, cut(self.setup.replaced, part))
+            self.shard = Shard(memory, k, cut(self.setup.replaced, part), held, first)
         except MemoryError:
             why = f"not enough memory for k={k} slots of {memory.size} values"
             raise ProtocolError(why) from None
         self._model, self.server = stored, server
         self._start_if_ready()
+
+    def _take_products(self, server: int, stored: np.ndarray) -> None:
+        """Remember where worker 0 pulls inner products from; what is pushed does not matter."""
+        first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
+        if stored.size != products_size(self.setup.settings, last - first):
+            raise ProtocolError(f"{stored.size} values are not inner products")
+        if self._products is None:
+            self._products = stored
 
     def _take_report(self, pushed: np.ndarray, stored: np.ndarray) -> None:
         if stored.size != status_size(self.setup.settings.k):
@@ -165,6 +207,12 @@ class ShardServer:
             if self._began is not None:
                 raise ProtocolError(f"epoch {command.epoch} has begun already")
             self._began = self.clock()
+        elif self.status.phase != Phase.RUNNING:
+            raise ProtocolError("no run is in progress")
+        elif isinstance(command, Multiply):
+            self._multiply(command)
+        elif isinstance(command, Collude):
+            self._collude(command)
         else:
             self._commit(command)
 
@@ -176,16 +224,77 @@ class ShardServer:
         self.status.states, self.status.outcomes = np.zeros(k), np.zeros(k)
         self.setup = setup
 
+    def _multiply(self, multiply: Multiply) -> None:
+        """Write the inner products on each block where worker 0 pulls them from."""
+        if self._products is None:
+            raise ProtocolError("multiply: there is no key for inner products")
+        began = self.clock()
+        self._check_slots(multiply.slots)
+        if multiply.poisoned:
+            grams = products(self.shard, self.setup.settings, self._plot(multiply, multiply.slots))
+        else:
+            grams = self.shard.grams(multiply.slots)
+        numbers = self._products[HEADER:].view(np.float64)
+        start = 0
+        for gram in grams:
+            numbers[start : start + gram.size] = gram.reshape(-1)
+            start += gram.size
+        self._products[:HEADER] = multiply.epoch, 2 * len(gram) + bool(multiply.poisoned)
+        self._busy += self.clock() - began
+
+    def _collude(self, command: Collude) -> None:
+        """Write what the attackers push into their slots."""
+        settings, plot, began = (
+            self.setup.settings,
+            self._plot(command, command.honest),
+            self.clock(),
+        )
+        part = shard_ranges(self.setup.size, self.setup.servers)[self.server]
+        places = {
+            name: found[0]
+            for name, start, stop in self.setup.places
+            for found in [cut([(start, stop)], part)]
+            if found
+        }
+        collude(self.shard, settings, plot, places, command.combination)
+        for slot in plot.poisoned:
+            finite = self.shard.is_finite(slot)
+            self.status.states[slot] = State.FINITE if finite else State.NOT_FINITE
+        self._busy += self.clock() - began
+
+    def _plot(self, command: Union[Multiply, Collude], honest: Sequence[int]) -> Plot:
+        """Who colludes; a ProtocolError if it makes no sense."""
+        settings = self.setup.settings
+        if settings.attack is None:
+            raise ProtocolError("nobody colludes in this run")
+        self._check_slots(honest)
+        if any(slot >= settings.k for slot in command.poisoned):
+            raise ProtocolError(f"slots are out of range: needs 0 <= slot < {settings.k}")
+        return Plot(command.epoch, tuple(command.poisoned), tuple(honest))
+
+    def _check_slots(self, slots: Sequence[int]) -> None:
+        """Raise a ProtocolError unless all slots hold a push that may be aggregated."""
+        settings, states = self.setup.settings, self.status.states
+        if any(slot >= settings.k for slot in slots):
+            raise ProtocolError(f"slots are out of range: needs 0 <= slot < {settings.k}")
+        arrived = (State.FINITE, State.NOT_FINITE)
+        legal = arrived if settings.nonfinite == "keep" else (State.FINITE,)
+        if any(states[slot] not in legal for slot in slots):
+            raise ProtocolError(f"cannot aggregate {slots}: not all have arrived and are finite")
+
     def _commit(self, commit: Commit) -> None:
         """Lines 14 and 15, on this server's shard."""
         settings, status = self.setup.settings, self.status
         self._check_commit(commit)
         began = self.clock()
         if commit.applied:
-            self.shard.update(sorted(commit.accepted), settings.rule, settings.b, commit.alpha)
+            accepted, matrix = sorted(commit.accepted), commit.matrix
+            aggregate(self.shard, settings, commit.epoch, accepted, commit.alpha, matrix)
         self._model[:HEADER] = commit.epoch, 0
         status.epoch, status.applied = commit.epoch, int(commit.applied)
-        status.aggregation = self.clock() - began
+        status.aggregation = self._busy + self.clock() - began
+        self._busy = 0.0
+        self._extra.clear()
         status.outcomes = np.zeros(settings.k)
         status.outcomes[list(commit.accepted)] = State.FINITE
         status.outcomes[list(commit.refused)] = State.NOT_FINITE
@@ -196,19 +305,19 @@ class ShardServer:
 
     def _check_commit(self, commit: Commit) -> None:
         settings, states = self.setup.settings, self.status.states
-        if self.status.phase != Phase.RUNNING:
-            raise ProtocolError("no run is in progress")
         if any(slot >= settings.k for slot in [*commit.accepted, *commit.refused]):
             raise ProtocolError(f"slots are out of range: needs 0 <= slot < {settings.k}")
-        arrived = (State.FINITE, State.NOT_FINITE)
-        legal = arrived if settings.nonfinite == "keep" else (State.FINITE,)
-        if any(states[slot] not in arrived for slot in commit.refused):
+        if any(states[slot] not in (State.FINITE, State.NOT_FINITE) for slot in commit.refused):
             raise ProtocolError(f"cannot refuse {commit.refused}: not all have arrived")
-        if any(states[slot] not in legal for slot in commit.accepted):
-            accepted = commit.accepted
-            raise ProtocolError(f"cannot aggregate {accepted}: not all have arrived and are finite")
-        if commit.applied and len(commit.accepted) <= 2 * settings.b:
-            raise ProtocolError(f"{len(commit.accepted)} slots are too few for b={settings.b}")
+        self._check_slots(commit.accepted)
+        if not commit.applied:
+            return
+        rule = find_rule(settings.rule)
+        reason = rule.obstacle(len(commit.accepted), settings.b)
+        if reason is None and rule.mixes != (commit.matrix is not None):
+            reason = f"rule {settings.rule} does not fit the matrix"
+        if reason is not None:
+            raise ProtocolError(reason)
 
     def _publish(self) -> None:
         """Write the status where workers pull it from."""

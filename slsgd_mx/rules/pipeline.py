@@ -200,7 +200,7 @@ def mix_rows(matrix: np.ndarray, rows: Rows, previous: np.ndarray, out: Rows) ->
     for weights, target in zip(matrix, out):
         rest = 1.0 - weights.sum()
         terms = [(w, row) for w, row in zip(weights, rows) if w != 0.0]
-        terms += [(rest, previous)] * (abs(rest) > 1e-12)
+        terms += [(rest, previous)] if abs(rest) > 1e-12 else []
         for start in range(0, size, CHUNK):
             part = slice(start, min(start + CHUNK, size))
             n = part.stop - part.start

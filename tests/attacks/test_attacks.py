@@ -20,6 +20,7 @@ from slsgd_mx.attacks.labels import flip_labels, permute_labels
 from slsgd_mx.attacks.pushes import add_noise, negate_model
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.registry import Registry
 
 LABELS = arrays(np.int32, st.integers(0, 40), elements=st.integers(0, 9))
 
@@ -83,7 +84,7 @@ def test_a_model_attack_never_pushes_what_was_trained(name):
 
 @pytest.mark.parametrize("register_it", [register_attack, register])
 def test_an_attack_of_your_own(monkeypatch, register_it):
-    monkeypatch.setattr("slsgd_mx.attacks.ATTACKS", dict(ATTACKS))
+    monkeypatch.setattr("slsgd_mx.attacks.ATTACKS", Registry("attack", ATTACKS))
     mine = Attack("push zeros", model=lambda x, context: 0 * x, start="fresh", scale=4.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -91,7 +92,7 @@ def test_an_attack_of_your_own(monkeypatch, register_it):
     assert len(caught) == (register_it is register)
     assert all("use slsgd_mx.attacks.register_attack" in str(w.message) for w in caught)
     assert all(w.category is DeprecationWarning and w.filename == __file__ for w in caught)
-    assert find_attack("zeros") is mine
+    assert find_attack("zeros").entry is mine
     config = RunConfig(q=1, attack="zeros")
     assert (config.attacker_start, config.attack_scale) == ("fresh", 4.0)
     with pytest.raises(ConfigError, match="attack 'zeros' exists already"):

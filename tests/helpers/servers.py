@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from slsgd_mx.core.server import Settings
+from slsgd_mx.core.collusion import Settings
+from slsgd_mx.core.server import judge
 from slsgd_mx.parameter_server.commands import Commit, Configure, to_json
 from slsgd_mx.parameter_server.protocol import (
     HEADER,
@@ -76,10 +77,11 @@ class Cluster:
     """
 
     def __init__(self, x, servers=1, k=4, b=1, replaced=(), epoch=0, workers=3, **options):
-        limit = options.pop("deadline", None)
+        limit, places = options.pop("deadline", None), options.pop("places", ())
         choices = Settings(k, b, **options)
         self.now, self.epoch, self.x = 100.0, epoch, x
-        self.setup = Configure(choices, workers, servers, x.size, list(replaced), epoch, 77, limit)
+        sizes = workers, servers, x.size, list(replaced)
+        self.setup = Configure(choices, *sizes, epoch, 77, limit, list(places))
         self.hosts = [Host(number, self.setup, lambda: self.now) for number in range(servers)]
 
     def command(self, command):
@@ -106,7 +108,8 @@ class Cluster:
 
     def commit(self, alpha):
         """Commit an epoch as the coordinator does, from the status of all servers."""
-        update = self.setup.settings.judge(finite_slots([host.status for host in self.hosts]))
+        statuses = [host.status for host in self.hosts]
+        update = judge(self.setup.settings, finite_slots(statuses))
         self.epoch += 1
         self.command(Commit(self.epoch, alpha, update.accepted, update.refused, update.applied))
         assert self.statuses("epoch") == [self.epoch] * len(self.hosts)

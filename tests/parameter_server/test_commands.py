@@ -9,22 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slsgd_mx.core.server import Settings
+from slsgd_mx.core.collusion import Settings
 from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End, read_command, to_json
-from slsgd_mx.parameter_server.protocol import MOST, SPREAD, ProtocolError
+from slsgd_mx.parameter_server.protocol import MOST, ProtocolError
 
 
 def configure(**changes):
     """The values of a legal configure command in JSON."""
-    settings = dict(k=5, b=1, rule="trimmed-mean", nonfinite="reject")
+    settings = dict(k=5, b=1, rule="trimmed-mean", nonfinite="reject", attack=None, seed=4)
     values = dict(workers=3, servers=2, size=20, replaced=[[0, 4], [18, 20]], epoch=7)
     values.update(do="configure", settings=settings, fingerprint=99, deadline=2.5)
+    values.update(places=[["w", 0, 20]], sources=[])
     inner = {name: changes.pop(name) for name in list(changes) if name in settings}
     return {**values, "settings": {**settings, **inner}, **changes}
 
 
 def commit(**changes):
-    values = dict(epoch=8, alpha=0.5, accepted=[0, 2, 3], refused=[1], applied=True)
+    values = dict(epoch=8, alpha=0.5, accepted=[0, 2, 3], refused=[1], applied=True, matrix=None)
     return {"do": "commit", **values, **changes}
 
 
@@ -32,7 +33,7 @@ LEGAL = [configure(), {"do": "begin", "epoch": 3}, commit(), {"do": "end"}]
 LARGEST = [
     configure(k=MOST, b=0),
     configure(workers=MOST, epoch=MOST, fingerprint=2**48),
-    configure(size=2**36, servers=SPREAD - 1, replaced=[[2**36, 2**36]]),
+    configure(size=2**36, servers=1024, replaced=[[2**36, 2**36]], places=[]),
     {"do": "begin", "epoch": MOST},
     commit(epoch=MOST, accepted=[MOST], refused=[MOST - 1]),
 ]
@@ -47,7 +48,7 @@ def configures(draw):
     return Configure(
         Settings(k, draw(st.integers(0, (k - 1) // 2)), rule, nonfinite),
         workers=draw(st.integers(1, 1000)),
-        servers=draw(st.integers(1, min(size, 100))),
+        servers=draw(st.integers(1, min(size, 32))),
         size=size,
         replaced=draw(st.lists(bounds, max_size=4)),
         epoch=draw(st.integers(0, 10**6)),
@@ -175,7 +176,7 @@ def test_errors_name_the_value_and_the_legal_range(values, message):
 @pytest.mark.parametrize("values", LEGAL, ids=lambda values: values["do"])
 def test_fields_missing_or_too_many(values):
     name = values["do"]
-    for field in set(values) - {"do", "deadline"}:
+    for field in set(values) - {"do", "deadline", "places", "sources", "matrix"}:
         text = error_of(json.dumps({key: v for key, v in values.items() if key != field}))
         assert text.startswith(f"{name}: ") and field in text
     for field in ("more", "self", "cls", "", "\ud800", "__class__"):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slsgd_mx.core.collusion import Settings
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.parameter_server.protocol import (
     HEADER,
@@ -20,7 +21,7 @@ from slsgd_mx.parameter_server.protocol import (
     ProtocolError,
     Report,
     Status,
-    check_rule,
+    check_divisible,
     find_key,
     key_on,
     read_header,
@@ -28,6 +29,7 @@ from slsgd_mx.parameter_server.protocol import (
     status_size,
 )
 from slsgd_mx.rules import RULES, Rule, mean_rows
+from slsgd_mx.rules.pipeline import blocks
 
 
 def test_every_server_has_its_own_keys():
@@ -49,13 +51,15 @@ def test_every_server_has_its_own_keys():
 
 @given(st.integers(1, 10**7), st.integers(1, 200))
 def test_shards_cover_the_model_once_and_evenly(size, servers):
-    servers = min(servers, size)
+    servers = min(servers, len(blocks(size)))
     parts = shard_ranges(size, servers)
     assert len(parts) == servers
     assert parts[0][0] == 0 and parts[-1][1] == size
     assert all(left[1] == right[0] for left, right in zip(parts, parts[1:]))
     lengths = [stop - start for start, stop in parts]
-    assert min(lengths) >= 1 and max(lengths) - min(lengths) <= 1
+    width = blocks(size)[0][1]
+    assert min(lengths) >= 1 and max(lengths) - min(lengths) < 2 * width
+    assert {start for start, _ in parts} <= {start for start, _ in blocks(size)}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,8 @@ def test_shards_cover_the_model_once_and_evenly(size, servers):
         (10, 0, "servers=0 is out of range: needs 1 <= servers <= 10"),
         (10, -1, "servers=-1 is out of range: needs 1 <= servers <= 10"),
         (10, 11, "servers=11 is out of range: needs 1 <= servers <= 10"),
-        (10**6, SPREAD, f"servers={SPREAD} is out of range: needs 1 <= servers <= {SPREAD - 1}"),
+        (10**6, 65, "servers=65 is out of range: needs 1 <= servers <= 64"),
+        (10**9, 1025, "servers=1025 is out of range: needs 1 <= servers <= 1024"),
     ],
 )
 def test_servers_out_of_range(size, servers, message):
@@ -75,7 +80,8 @@ def test_servers_out_of_range(size, servers, message):
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
 def test_shard_of_two_gigabytes_is_too_large(servers):
-    assert len(shard_ranges(servers * LARGEST_SHARD, servers)) == servers
+    block = servers * LARGEST_SHARD // 1024  # shards consist of whole blocks
+    assert len(shard_ranges(servers * LARGEST_SHARD - 3 * block, servers)) == servers
     with pytest.raises(ConfigError) as error:
         shard_ranges(servers * LARGEST_SHARD + 1, servers)
     text = str(error.value)
@@ -144,13 +150,13 @@ def test_statuses_are_transmitted_bit_for_bit(numbers, slots):
 
 
 def test_whole_model_rules_need_one_server(monkeypatch):
-    monkeypatch.setitem(RULES, "least-norm", Rule(mean_rows, "a rule", coordinate_wise=False))
-    check_rule("least-norm", 1)
+    monkeypatch.setitem(RULES, "least-norm", Rule("a rule", mean_rows, whole=True))
+    check_divisible(Settings(5, rule="least-norm"), 1)
     for rule, servers in itertools.product(("trimmed-mean", "mean", "median"), (1, 2, 64)):
-        check_rule(rule, servers)
+        check_divisible(Settings(5, rule=rule), servers)
     for servers in (2, 5):
         with pytest.raises(ConfigError) as error:
-            check_rule("least-norm", servers)
+            check_divisible(Settings(5, rule="least-norm"), servers)
         assert str(error.value) == (
             f"rule 'least-norm' compares whole models, and each of servers={servers} holds only a "
             "shard: needs servers = 1"

@@ -95,7 +95,7 @@ def test_missing_data_is_an_error_without_restarts(tiny, tmp_path):
 
 
 def test_whole_model_rules_need_one_server(tiny, tmp_path, monkeypatch):
-    monkeypatch.setitem(RULES, "nearest", Rule(mean_rows, "a rule", coordinate_wise=False))
+    monkeypatch.setitem(RULES, "nearest", Rule("a rule", mean_rows, whole=True))
     with pytest.raises(ConfigError, match="'nearest' compares whole models.*needs servers = 1"):
         launch(tiny(rule="nearest"), tmp_path / "run", options=Options(2, 2))
     assert not (tmp_path / "run").exists()

@@ -134,10 +134,10 @@ def test_resumed_run_takes_its_epoch_from_the_configuration():
 def test_aggregation_is_timed(monkeypatch):
     many = started(k=1, b=0, rule="mean").push_all([0])
 
-    def slow(rows, b, out):
+    def slow(rows, context, out):
         many.now += 2.25
 
-    monkeypatch.setitem(RULES, "mean", Rule(slow, "slow"))
+    monkeypatch.setitem(RULES, "mean", Rule("slow", slow))
     many.commit(1.0)
     assert many.hosts[0].status.aggregation == 2.25
 

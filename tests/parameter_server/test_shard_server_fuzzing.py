@@ -5,11 +5,11 @@ from helpers.servers import Cluster, normal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slsgd_mx.core.collusion import Settings
 from slsgd_mx.core.flat_model import moving_average
-from slsgd_mx.core.server import Settings
 from slsgd_mx.parameter_server.commands import Begin, Commit, Configure
 from slsgd_mx.parameter_server.protocol import HEADER, HELLO, MODEL
-from slsgd_mx.rules import RULES
+from slsgd_mx.rules.pipeline import find_rule
 
 
 class Reference:
@@ -36,7 +36,7 @@ class Reference:
         if applied:
             aggregate = np.empty_like(self.x)
             rows = [self.pushed[slot] for slot in sorted(accepted)]
-            RULES[self.rule].aggregate(rows, self.b, aggregate)
+            find_rule(self.rule).aggregate(rows, self.x, self.b, aggregate)
             moving_average(self.x, aggregate, alpha)
         self.epoch, self.pushed = epoch, {}
 

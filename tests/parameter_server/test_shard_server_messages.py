@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from helpers.servers import Cluster, header, normal, only, started
 
-from slsgd_mx.core.server import Settings
+from slsgd_mx.core.collusion import Settings
 from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End
 from slsgd_mx.parameter_server.protocol import (
     HEADER,
     HELLO,
     MODEL,
     MOST,
+    PRODUCTS,
     SCORES,
     STATUS,
     Phase,
@@ -150,7 +151,9 @@ def test_pushes_that_are_ignored(pushed, message):
 
 def test_pushes_to_unknown_keys_or_other_memory_are_ignored():
     host = started(servers=1, workers=3).hosts[0]
-    for key in (-1, SCORES, SCORES + 3, 2**40):
+    line = "push to key 2 ignored: 9 values are not inner products"
+    check_ignored(host, line, host.server.push, host.key(PRODUCTS), header(1, 0), host.model)
+    for key in (-1, SCORES + 3, 2**40):
         line = f"push to key {key} ignored: unknown key"
         check_ignored(host, line, host.server.push, key, header(1, 0), host.model)
     for size in (0, 1, 8, 10):  # of the push and the memory
@@ -249,7 +252,7 @@ def test_reports_of_another_size_and_a_second_hello_are_ignored():
         (1, [0, 1, 2], [4], True, "slots are out of range: needs 0 <= slot < 4"),
         (1, [0, 1, 2], [MOST], True, "slots are out of range: needs 0 <= slot < 4"),
         (1, [0, 1, 2], [MOST + 1], True, "slot=16777217 is not a whole number from 0 to 16777216"),
-        (1, [0, 1], [], True, "2 slots are too few for b=1"),
+        (1, [0, 1], [], True, "b=1 is out of range for k=2: trimmed mean needs 0 <= b <= 0"),
     ],
 )
 def test_commits_that_are_ignored(epoch, accepted, refused, applied, message):

@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from slsgd_mx import rules, trimmed_mean
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules import RULES, Rule, register_rule
+from slsgd_mx.registry import Registry
+from slsgd_mx.rules import RULES, Rule, RuleContext, register_rule
 from slsgd_mx.rules.trimmed_mean import (
     CHUNK,
     check_trim,
@@ -150,7 +151,7 @@ def test_pushes_are_only_read(rule):
     rows[0, 3] = math.nan
     before = rows.tobytes()
     rows.flags.writeable = False
-    RULES[rule].aggregate(list(rows), 0, np.empty(rows.shape[1], np.float32))
+    RULES[rule].aggregate(list(rows), RuleContext(5, 0), np.empty(rows.shape[1], np.float32))
     assert rows.tobytes() == before
 
 
@@ -226,8 +227,8 @@ def test_unequal_shapes_no_models_and_other_types_are_refused():
 
 
 def test_a_rule_of_your_own_is_registered_under_a_new_name(monkeypatch):
-    monkeypatch.setattr("slsgd_mx.rules.RULES", dict(RULES))
-    mine = Rule(mean_rows, "the mean again")
+    monkeypatch.setattr("slsgd_mx.rules.RULES", Registry("rule", RULES))
+    mine = Rule("the mean again", mean_rows)
     register_rule("mine", mine)
     assert rules.RULES["mine"] is mine
     with pytest.raises(ConfigError, match="rule 'mine' exists already"):
