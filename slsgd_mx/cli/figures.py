@@ -56,9 +56,7 @@ def run_figures(
     servers, changes = server_options(engine, changes)
     asked = given(**changes)
     variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), bool(released))
-    changed = asked or given(repeats=repeats, seed=seed, loss=loss, alphas=alphas)
-    words = [preset, *["released"] * bool(released), *["changed"] * bool(changed)]
-    figures = figures or Path("figures") / "-".join(words)
+    figures = figures or Path("figures") / variant.folder
     for warning in variant.warnings({FIGURES[name].task for name in names}):
         click.echo(f"warning: {warning}", err=True)
     wanted = {name: runs_of(FIGURES[name], variant) for name in names}

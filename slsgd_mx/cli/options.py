@@ -129,8 +129,8 @@ OPTIONS = {
     "runs": _option("--runs", type=FOLDER, default=Path("runs"), help=
         "Folder that holds the run folders; all figures share it."),
     "figures": _option("--figures", type=FOLDER, help=
-        "Folder for pictures and tables. Default: figures/PRESET, or figures/PRESET-changed if an "
-        "option changes what they show."),
+        "Folder for pictures and tables. Default: figures/PRESET, followed by the options that "
+        "change what they show."),
     "picture": _option("--picture", type=PATH, default=Path("partition.png"), help=
         "File to write, .png or .svg."),
     "threads": _option("--threads", type=COUNT, help=
@@ -174,7 +174,7 @@ ALGORITHM = (
 )
 SYMBOLS = (  # those that figures do not vary
     *("n", "k", "epochs", "alpha_decay_epoch", "batch_size", "eval_every", "selection", "warm_up"),
-    "partition_seed",
+    *("partition_seed", "rule"),
 )
 FAULTS = ("attack", "attacker_start", "attack_scale", "boost", "drop_rate", "nonfinite")
 IMAGES = ("image_partition", "image_data", "train_images", "test_images", "loss_images", "width")

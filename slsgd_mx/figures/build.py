@@ -12,6 +12,7 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
+from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.declarations import (
@@ -35,6 +36,7 @@ from slsgd_mx.figures.panels import (
 )
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
 from slsgd_mx.runs.status import Outcome, read_outcome
@@ -70,18 +72,20 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     else:
         panels, table = _metrics(figure, lines, outcomes)
     stem = folder / file_name(name)
-    write_csv(stem.with_suffix(".csv"), *table)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-    draw(panels, pictures, full_title(name) + kind, _note(runs, missing))
+    attack = next((run.attack for run in runs if run.attacked), None)
+    draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
+    write_csv(stem.with_suffix(".csv"), *table)
     return Drawn([*pictures, stem.with_suffix(".csv")], missing)
 
 
 def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
-    attack = f", {config.attack}, q={config.q}" if config.q else ", no attack"
-    title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition}){attack}"
-    label = legend(config.alpha, config.b, config.gamma, config.rule)
+    title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition})"
+    title = joined(title, threat(config), attackers(config))
+    b = config.b if find_rule(config.rule).uses_b else None
+    label = legend(config.alpha, b, config.gamma, config.rule)
     draw(metric_panels(config, {label: runs}), path, title, data_note(config))
 
 
@@ -106,6 +110,30 @@ def write_curves(path: Path, config: RunConfig, lines: Dict[str, Repeats]) -> No
         for row in rows
     ]
     write_csv(path, ["curve", "seed", "epoch", *config.sizes.metrics], rows)
+
+
+def threat(config: RunConfig) -> str:
+    """The attack in words.
+
+    >>> threat(RunConfig(q=2, attacker_start="pulled", boost=5))
+    'label-flip, pulled start, boosted 5 times'
+    """
+    if not config.attacked:
+        return "no attack"
+    usual = find_attack(config.attack).entry
+    words = [config.attack]
+    if usual.labels is not None:
+        words.append(f"{config.attacker_start} start")
+    words += [f"scale {config.attack_scale:g}"] * (config.attack_scale != usual.scale)
+    words += [f"boosted {config.boost:g} times"] * (config.boost != 1)
+    return ", ".join(words)
+
+
+def attackers(config: RunConfig) -> str:
+    """How many are poisoned, in words."""
+    if config.poisoned_devices is not None:
+        return f"{config.poisoned_devices} poisoned devices"
+    return f"q={config.q}" if config.q else ""
 
 
 def data_name(config: RunConfig) -> str:
@@ -135,7 +163,11 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     sizes = f"n={config.n}, k={config.k}, T={epochs}, {config.sizes.amount}"
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     lacks = f" {len(missing)} of {len(set(runs))} runs are missing." if missing else ""
-    return f"{data_note(config)} {sizes}; {which}.{lacks}"
+    threats = dict.fromkeys(threat(run) for run in runs if run.attacked)
+    rules = dict.fromkeys(run.rule for run in runs)
+    said = [f" Attack: {'; '.join(threats)}."] if threats else []
+    said += [f" Rule: {', '.join(rules)}."]
+    return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}"
 
 
 def _metrics(
@@ -167,12 +199,14 @@ def _metrics(
         for line in members:
             for run in line.runs:
                 cells = [plain(group), plain(line.label), f"{run.alpha:g}", str(run.b), str(run.q)]
-                cells += [f"{run.gamma:g}", str(run.seed)]
+                cells += [f"{run.gamma:g}", plain(run.rule), plain(run.attack or "none")]
+                cells += [str(run.seed)]
                 for row in outcomes[run].rows:
                     rows.append([*cells, row["epoch"], *(row[m] for m in sizes.metrics)])
     for name in figure.derived:
         panels += DERIVED[name](lines, outcomes, styles)
-    columns = ["group", "curve", "alpha", "b", "q", "gamma", "seed", "epoch", *sizes.metrics]
+    columns = ["group", "curve", "alpha", "b", "q", "gamma", "rule", "attack", "seed", "epoch"]
+    columns += sizes.metrics
     return panels, (columns, rows)
 
 
@@ -184,7 +218,8 @@ def _reach(
 ) -> Tuple[List[Panel], Table]:
     """Epochs to the loss over alpha, and a row for each line, alpha and seed."""
     loss, alphas, repeats = loss_to_reach(figure, variant), variant.alphas, len(variant.seeds)
-    columns = ["curve", "alpha", "seed", "loss_to_reach", "epochs_to_reach", "epochs_computed"]
+    columns = ["curve", "alpha", "rule", "attack", "seed", "loss_to_reach", "epochs_to_reach"]
+    columns += ["epochs_computed"]
     curves, rows = [], []
     for line in members:
         epochs = np.full((repeats, len(alphas)), np.nan)
@@ -194,7 +229,8 @@ def _reach(
                 at = epochs_to(outcome.rows, loss) if outcome.state == "done" else math.inf
                 epochs[index % repeats, index // repeats] = at
                 reached = "never" if math.isinf(at) else f"{at:g}"
-                cells = [plain(line.label), f"{run.alpha:g}", str(run.seed), f"{loss:g}", reached]
+                cells = [plain(line.label), f"{run.alpha:g}", plain(run.rule)]
+                cells += [plain(run.attack or "none"), str(run.seed), f"{loss:g}", reached]
                 rows.append([*cells, outcome.rows[-1]["epoch"]])
         missing = int(np.isnan(epochs).sum())
         remark = f"{missing} of {epochs.size} missing" if missing else ""

@@ -81,7 +81,7 @@ BY_PASS = {f"pass={passes}": {"passes": passes} for passes in (1, 2, 3)}
 
 # titles
 IID, NON_IID = "balanced partition", "unbalanced partition"
-FREE, FLIPPED = "without attack", "label-flipping attack"
+FREE, FLIPPED = "without attack", "{attack}"  # replaced by the attack of the runs
 SPREAD = ("difference", "roughness")
 SURVIVORS = tuple(changes for changes in TEXT_Q2 if changes["b"] >= changes.get("q", 0))
 
@@ -90,19 +90,19 @@ FIGURES: Dict[str, Figure] = {
     "fig2": MetricFigure(f"{NON_IID}, {FREE}", "cifar", UNBALANCED, BY_GAMMA, derived=SPREAD),
     "fig3": MetricFigure(f"{IID}, {FLIPPED}", "cifar", BALANCED, BY_Q),
     "fig4": MetricFigure(f"{NON_IID}, {FLIPPED}", "cifar", UNBALANCED, BY_Q),
-    "fig5": ReachFigure(f"{NON_IID}, $q=2$", "cifar", ATTACKED, BY_B, "attacked_loss"),
+    "fig5": ReachFigure(f"{NON_IID}, {FLIPPED}, $q=2$", "cifar", ATTACKED, BY_B, "attacked_loss"),
     "fig6": ReachFigure(f"{IID}, {FREE}", "cifar", PASSES, BY_PASS, "passes_loss"),
     "fig7": MetricFigure(f"{IID}, {FREE}", "cifar", BALANCED, BY_GAMMA, zoom=True),
     "fig8": MetricFigure(f"{NON_IID}, {FREE}", "cifar", UNBALANCED, BY_GAMMA, zoom=True),
     "fig9": MetricFigure(f"{IID}, {FLIPPED}", "cifar", BALANCED, BY_Q, zoom=True),
     "fig10": MetricFigure(f"{NON_IID}, {FLIPPED}", "cifar", UNBALANCED, BY_Q, zoom=True),
     "fig11": MetricFigure(FREE, "lstm", {}, {"": each(NO_ATTACK)}),
-    "fig12": MetricFigure("permuted labels, $q=2$", "lstm", {}, {"": TEXT_Q2}),
+    "fig12": MetricFigure("{attack}, $q=2$", "lstm", {}, {"": TEXT_Q2}),
     "fig13": MetricFigure(
-        "permuted labels, $q=2$, without the curve that diverges", "lstm", {}, {"": SURVIVORS}
+        "{attack}, $q=2$, without the curve that diverges", "lstm", {}, {"": SURVIVORS}
     ),
     "attacker-start": MetricFigure(
-        "label flipping, $q=2$, balanced partition",
+        "{attack}, $q=2$, balanced partition",
         "cifar",
         BALANCED,
         BY_START,
@@ -122,16 +122,32 @@ def file_name(name: str) -> str:
     return f"fig{int(name[3:]):02d}" if name.startswith("fig") else name
 
 
-def full_title(name: str) -> str:
-    """A figure's number, the network, and what it shows.
+ATTACK_NAMES = {"label-flip": "label-flipping attack", "label-permute": "permuted labels"}
+
+
+def attack_in_words(attack: str) -> str:
+    """An attack as a part of a title.
+
+    >>> attack_in_words("label-flip"), attack_in_words("alie:z=2")
+    ('label-flipping attack', 'attack alie:z=2')
+    """
+    return ATTACK_NAMES.get(attack, f"attack {attack}")
+
+
+def full_title(name: str, attack: Optional[str] = None) -> str:
+    """A figure's number, the network, and what it shows; ``attack`` instead of the paper's.
 
     >>> full_title("fig7")
     'Figure 7: CNN, balanced partition, without attack, zoomed'
+    >>> full_title("fig3", "negation")
+    'Figure 3: CNN, balanced partition, attack negation'
     """
     figure = FIGURES[name]
+    usual = "label-permute" if figure.task == "lstm" else "label-flip"
     number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
     zoomed = ", zoomed" if isinstance(figure, MetricFigure) and figure.zoom else ""
-    return f"{number}{NETWORKS[figure.task]}, {figure.title}{zoomed}"
+    title = figure.title.replace("{attack}", attack_in_words(attack or usual))
+    return f"{number}{NETWORKS[figure.task]}, {title}{zoomed}"
 
 
 def varied(figure: Figure) -> Set[str]:
@@ -154,22 +170,24 @@ def attacked(figure: Figure) -> bool:
 
 def legend(
     alpha: float,
-    b: int,
+    b: Optional[int],
     gamma: Optional[float] = None,
     rule: str = "trimmed-mean",
     note: str = "",
 ) -> str:
-    r"""The paper's wording for a curve, FedAvg by its name.
+    r"""The paper's wording for a curve, FedAvg by its name; ``b`` None for a rule without b.
 
     >>> legend(0.8, 2, gamma=0.1)
     'SLSGD, $\\gamma=0.1$, $\\alpha=0.8$, $b=2$'
     >>> legend(1, 0, note="no attack")
     'FedAvg, no attack'
+    >>> legend(1, 2, rule="krum")
+    'SLSGD, $\\alpha=1$, krum, $b=2$'
     """
     words = [rf"$\gamma={gamma:g}$"] if gamma is not None else []
-    if (alpha, b) == (1, 0) and rule in ("trimmed-mean", "mean"):
+    if alpha == 1 and (rule, b) in (("trimmed-mean", 0), ("mean", None), ("mean", 0)):
         words = ["FedAvg", *words]
     else:
-        trim = f"$b={b}$" if rule == "trimmed-mean" else rule
-        words = ["SLSGD", *words, rf"$\alpha={alpha:g}$", trim]
+        words = ["SLSGD", *words, rf"$\alpha={alpha:g}$"]
+        words += [rule] * (rule != "trimmed-mean") + [f"$b={b}$"] * (b is not None)
     return ", ".join(filter(None, [*words, note]))

@@ -81,12 +81,17 @@ def as_paths(path: Paths) -> list[Path]:
 
 
 def write(figure: Figure, paths: list[Path]) -> list[Path]:
-    """Write each file whole or not at all, without dates or versions inside."""
+    """Write each file whole or not at all, without dates or versions inside.
+
+    All are rendered before the first is written: a picture that cannot be drawn replaces nothing.
+    """
+    images = []
     for path in paths:
         kind = path.suffix[1:]
         blank = {"png": ["Software"], "svg": ["Date", "Creator"]}[kind]
-        image = io.BytesIO()
-        figure.savefig(image, format=kind, metadata=dict.fromkeys(blank))
+        images.append(io.BytesIO())
+        figure.savefig(images[-1], format=kind, metadata=dict.fromkeys(blank))
+    for path, image in zip(paths, images):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, image.getvalue())

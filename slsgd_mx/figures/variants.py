@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
@@ -16,6 +18,7 @@ from slsgd_mx.figures.declarations import (
     legend,
 )
 from slsgd_mx.presets import RELEASED, preset
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.tasks.sizes import SIZES
 from slsgd_mx.validation import require, require_name
 
@@ -70,6 +73,23 @@ class Variant:
     @property
     def defaults(self) -> FigurePreset:
         return FIGURE_PRESETS[self.preset]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder for its pictures: the preset and what is changed in it.
+
+        >>> Variant("smoke", {"attack": "alie:z=2", "epochs": 8}, repeats=3).folder
+        'smoke-attack-alie-z-2-epochs-8-repeats-3'
+        """
+        own = {"repeats": self.repeats, "seed": self.seed or None, "loss": self.loss}
+        own["alphas"] = "-".join(f"{alpha:g}" for alpha in self.at) or None
+        changed = {**self.changes, **{name: v for name, v in own.items() if v is not None}}
+        words = [self.preset, *["released"] * self.released]
+        words += [f"{name}-{changed[name]}" for name in sorted(changed)]
+        text = re.sub(r"[^A-Za-z0-9.+-]+", "-", "-".join(words)).strip("-")
+        if len(text) <= 100:
+            return text
+        return f"{text[:80]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     @property
     def seeds(self) -> range:
@@ -130,18 +150,24 @@ def groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
     if isinstance(figure, ReachFigure):
         return {"": [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]}
     return {
-        name: [_metric_line(figure, variant, changes, name) for changes in group]
+        name: _distinct([_metric_line(figure, variant, changes, name) for changes in group])
         for name, group in figure.groups.items()
     }
+
+
+def _distinct(lines: List[Line]) -> List[Line]:
+    """Lines without repetitions, which a rule without b would cause."""
+    return list({line.label: line for line in reversed(lines)}.values())[::-1]
 
 
 def _metric_line(figure: MetricFigure, variant: Variant, changes: Changes, group: str) -> Line:
     """One curve; its label omits the gamma that the name of its group states."""
     shown = ("alpha", "b") if r"\gamma" in group else ("alpha", "b", "gamma")
-    symbols = {name: changes[name] for name in shown if name in changes}
-    ideal = attacked(figure) and not changes.get("q")
-    label = legend(**symbols, note="no attack" if ideal else "")
     config = variant.config(figure.task, **{**figure.setup, **changes})
+    symbols = {name: changes[name] for name in shown if name in changes}
+    symbols["b"] = config.b if find_rule(config.rule).uses_b else None
+    ideal = attacked(figure) and not changes.get("q")
+    label = legend(**symbols, rule=config.rule, note="no attack" if ideal else "")
     return Line(label, changes, variant.repeated(config))
 
 

@@ -411,7 +411,7 @@ def test_the_title_names_data_partition_and_attack(tmp_path, drawn):
     assert [(panels[0].curves[0].label, *words) for panels, *words in drawn] == [
         (
             r"FedAvg, $\gamma=20$",
-            "lstm, wikitext2 (shuffled), label-permute, q=2",
+            "lstm, wikitext2 (shuffled), label-permute, fresh start, q=2",
             "Data: wikitext2.",
         ),
         (r"FedAvg, $\gamma=0.1$", "cifar, cifar10 (balanced), no attack", "Data: cifar10."),

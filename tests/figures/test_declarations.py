@@ -196,7 +196,7 @@ def test_another_attack_changes_only_attacked_runs():
         (dict(alpha=1, b=0, gamma=0.05), r"FedAvg, $\gamma=0.05$"),
         (dict(alpha=1, b=2, gamma=20), r"SLSGD, $\gamma=20$, $\alpha=1$, $b=2$"),
         (dict(alpha=0.8, b=0, note="no attack"), r"SLSGD, $\alpha=0.8$, $b=0$, no attack"),
-        (dict(alpha=1, b=0, rule="median"), r"SLSGD, $\alpha=1$, median"),
+        (dict(alpha=1, b=None, rule="median"), r"SLSGD, $\alpha=1$, median"),
         (dict(alpha=1, b=0, rule="mean"), "FedAvg"),
     ],
 )
