@@ -156,10 +156,12 @@ class RunConfig:
             attack = start = scale = None
             object.__setattr__(self, "boost", 1.0)
         else:
-            chosen = chosen or find_attack(self.sizes.default_attack)
-            known, scale = chosen.entry, self._scale(chosen)
+            chosen = self._take_fields(chosen or find_attack(self.sizes.default_attack))
+            known, attack = chosen.entry, chosen.text
             start = known.start if self.attacker_start is None else self.attacker_start
-            attack = replace_parameter(chosen, "scale", None).text
+            scale = known.scale if self.attack_scale is None else float(self.attack_scale)
+            legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
+            require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
             require_name("attacker_start", start, STARTS)
             require(0 < self.boost <= LARGEST, "boost", self.boost, f"0 < boost <= {LARGEST:g}")
             if known.labels is None:
@@ -173,15 +175,15 @@ class RunConfig:
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
 
-    def _scale(self, chosen: Choice) -> float:
-        """The attack's scale: a parameter of it, the field ``attack_scale``, or its default."""
-        given = chosen.parameters.get("scale")
-        if given is None:
-            given = self.attack_scale
-        scale = chosen.entry.scale if given is None else float(given)
-        legal = f"-{LARGEST:g} <= attack_scale <= {LARGEST:g}"
-        require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
-        return scale
+    def _take_fields(self, chosen: Choice) -> Choice:
+        """The attack without the parameters that are fields: ``label-flip:start=pulled``."""
+        names = {"scale": "attack_scale", "start": "attacker_start", "boost": "boost"}
+        for key, name in names.items():
+            known = chosen.entry.parameters.get(key)
+            if known and known.default is None and chosen.parameters[key] is not None:
+                object.__setattr__(self, name, chosen.parameters[key])
+                chosen = replace_parameter(chosen, key, None)
+        return chosen
 
     def _resolve_sources(self) -> None:
         """The plug-ins that the rule, the attack and the sizes come from, with their digests."""

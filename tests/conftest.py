@@ -102,6 +102,7 @@ def pytest_configure(config):
 SLOW = (
     "test_kill.py",
     "test_packaging.py",
+    "arena/*.py",
     "cli/*.py",
     "figures/*.py",
     "parameter_server/test_docs.py",

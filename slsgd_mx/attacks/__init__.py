@@ -35,7 +35,7 @@ from slsgd_mx.attacks.context import AttackContext
 from slsgd_mx.attacks.labels import flip_labels, permute_labels, shift_labels
 from slsgd_mx.attacks.pushes import add_noise, fill_with, negate_model
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.registry import Choice, Registry, number
+from slsgd_mx.registry import Choice, Parameter, Registry, number
 
 __all__ = [
     "ATTACKS",
@@ -48,23 +48,34 @@ __all__ = [
     "register_attack",
 ]
 
-SCALE = {"scale": number()}  # of the attacks that --attack-scale applies to
+# Parameters that are also fields of a configuration, which holds them there.
+SCALE = {"scale": number()}  # attack_scale
+TRAINED = {  # attacker_start, boost
+    "start": Parameter(None, str, "fresh or pulled", ("fresh", "pulled").__contains__),
+    "boost": number(above=0),
+}
 
 ATTACKS: Registry[Attack] = Registry(
     "attack",
     {
         "label-flip": Attack(
-            "train on labels 9 - y (the paper's)", labels=flip_labels, start="fresh"
+            "train on labels 9 - y (the paper's)",
+            labels=flip_labels,
+            start="fresh",
+            parameters=TRAINED,
         ),
         "label-permute": Attack(
-            "train on permuted labels (the paper's, for text)", labels=permute_labels, start="fresh"
+            "train on permuted labels (the paper's, for text)",
+            labels=permute_labels,
+            start="fresh",
+            parameters=TRAINED,
         ),
         "label-shift": Attack(
             "train on labels max(y - scale, 0) (the released code's, for text)",
             labels=shift_labels,
             start="fresh",
             scale=1000.0,
-            parameters=SCALE,
+            parameters={**TRAINED, **SCALE},
         ),
         "negation": Attack(
             "push -((k-q)/q) x + c, c the scale (Proposition 1)",

@@ -21,6 +21,7 @@ COMMANDS = {
     "lstm": "training",
     "demo": "demo",
     **{name: "figures" for name in [*FIGURES, "all"]},
+    "arena": "arena",
     "theory": "theory",
     "claims": "claims",
     "launch": "launch",

@@ -69,12 +69,12 @@ def run_figures(
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
     missing = draw_all(names, variant, runs, figures)
     if failed or missing:
-        text = _by_reason({**missing, **failed})
+        text = by_reason({**missing, **failed})
         way = "--draw-only computes nothing: leave it out" if draw_only else "Run the command again"
         raise RunError(f"not finished:\n{text}\n{way}")
 
 
-def _by_reason(missing: Dict[str, str]) -> str:
+def by_reason(missing: Dict[str, str]) -> str:
     """What is missing, one paragraph for each reason."""
     reasons: Dict[str, List[str]] = {}
     for name, why in missing.items():

@@ -191,8 +191,10 @@ def pick(name: str, **changes: Any) -> Callable:
     """The option of that name, with other attributes where a command needs them."""
     flags, attributes = OPTIONS[name]
     attributes = {**attributes, **changes}
+    if attributes.get("multiple"):
+        attributes["default"] = ()
     return click.option(
-        *flags, show_default=attributes["default"] not in (None, False), **attributes
+        *flags, show_default=attributes["default"] not in (None, False, ()), **attributes
     )
 
 

@@ -14,9 +14,7 @@ def store_all(home, name, variant):
         store_run(home, run, [1.0] * (run.epochs // run.eval_every))
 
 
-def test_titles_name_the_attack_of_the_runs_and_footers_its_parameters(
-    tmp_path, monkeypatch
-):
+def test_titles_name_the_attack_of_the_runs_and_footers_its_parameters(tmp_path, monkeypatch):
     variant = Variant("smoke", {"attack": "negation", "attack_scale": 3.0, "rule": "median"})
     store_all(tmp_path / "runs", "fig3", variant)
     calls = []

@@ -1,0 +1,133 @@
+"""The cells of an arena: every rule against every attack; no MXNet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from slsgd_mx.attacks import find_attack
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.presets import preset
+from slsgd_mx.rules.pipeline import find_rule
+from slsgd_mx.validation import require
+
+CLEAN = "none"  # the name of the column without attack
+
+RULES = (
+    *("mean", "trimmed-mean", "median", "geometric-median", "phocas", "multi-krum"),
+    *("nnm+trimmed-mean", "centered-clipping"),
+)
+ATTACKS = ("label-flip", "label-flip:start=pulled", "alie", "ipm", "min-max", "sign-flip")
+
+# What the arena changes in a preset: all cells together should take minutes or hours.
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "laptop": {"epochs": 16, "eval_every": 2},
+    "smoke": {"epochs": 8, "eval_every": 2},
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the cells of one heat map have in common."""
+
+    partition: str
+    q: int
+    b: int
+    alpha: float
+
+    def __str__(self) -> str:
+        return f"{self.partition}, q={self.q}, b={self.b}, alpha={self.alpha:g}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A rule against an attack: a run for each seed, or the reason why there is none."""
+
+    rule: str
+    attack: str  # CLEAN: no attack
+    runs: Tuple[RunConfig, ...] = ()
+    why_empty: str = ""
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A grid of rules and attacks, for each combination of the other factors.
+
+    >>> arena = Arena("smoke", rules=("mean", "median"), attacks=("ipm",))
+    >>> [str(setting) for setting in arena.settings]
+    ['balanced, q=2, b=2, alpha=1']
+    """
+
+    preset: str
+    rules: Tuple[str, ...] = RULES
+    attacks: Tuple[str, ...] = ATTACKS
+    partitions: Tuple[str, ...] = ("balanced",)
+    qs: Tuple[int, ...] = (2,)
+    bs: Tuple[int, ...] = (2,)
+    alphas: Tuple[float, ...] = (1.0,)
+    repeats: int = 1
+    seed: int = 0
+    task: str = "cifar"
+    changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset
+
+    def __post_init__(self) -> None:
+        require(self.repeats >= 1, "repeats", self.repeats, "repeats >= 1")
+        for name in ("rules", "attacks", "partitions", "qs", "bs", "alphas"):
+            values = tuple(dict.fromkeys(getattr(self, name)))
+            require(bool(values), name, "()", f"at least one of the {name}")
+            object.__setattr__(self, name, values)
+        require(min(self.qs) >= 1, "q", min(self.qs), "q >= 1: the clean run is always included")
+
+    @property
+    def settings(self) -> List[Setting]:
+        factors = product(self.partitions, self.qs, self.bs, self.alphas)
+        return [Setting(*values) for values in factors]
+
+    @property
+    def columns(self) -> Tuple[str, ...]:
+        """The attacks, after the column without one."""
+        return (CLEAN, *self.attacks)
+
+    def cells(self, setting: Setting) -> List[Cell]:
+        """All cells of one heat map, row by row."""
+        return [self._cell(setting, rule, attack) for rule in self.rules for attack in self.columns]
+
+    def runs(self) -> List[RunConfig]:
+        """Every run, each once."""
+        cells = [cell for setting in self.settings for cell in self.cells(setting)]
+        return list(dict.fromkeys(run for cell in cells for run in cell.runs))
+
+    def _cell(self, setting: Setting, rule: str, attack: str) -> Cell:
+        try:
+            base = self._config(setting, rule, attack)
+        except ConfigError:
+            reason = self._reason(setting, rule, attack)
+            if reason is None:
+                raise
+            return Cell(rule, attack, why_empty=reason)
+        seeds = range(self.seed, self.seed + self.repeats)
+        return Cell(rule, attack, tuple(replace(base, seed=seed) for seed in seeds))
+
+    def _config(self, setting: Setting, rule: str, attack: str) -> RunConfig:
+        asked: Dict[str, Any] = {**PRESETS[self.preset], **self.changes}
+        if "epochs" in asked:  # alpha decays in the middle, as in the figures
+            asked.setdefault("alpha_decay_epoch", max(1, asked["epochs"] // 2))
+        asked.update(partition=setting.partition, rule=rule, b=setting.b, alpha=setting.alpha)
+        if attack != CLEAN:
+            asked.update(q=setting.q, attack=attack)
+        return preset(self.task, self.preset, **asked)
+
+    def _reason(self, setting: Setting, rule: str, attack: str) -> Optional[str]:
+        """Why a rule or an attack is illegal for k, b and q; None if something else is wrong."""
+        k = self._config(replace(setting, b=0), "mean", CLEAN).k
+        reason = find_rule(rule).obstacle(k, setting.b)
+        if reason is not None or attack == CLEAN:
+            return reason
+        chosen = find_attack(attack)
+        if chosen.entry.legal is None or setting.q > k:
+            return None
+        needs = chosen.entry.legal(k, setting.q, setting.b, chosen.parameters)
+        return None if needs is None else f"{attack} needs {needs}"
