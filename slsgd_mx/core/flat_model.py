@@ -97,9 +97,9 @@ class Shard:
     """The part of the flat model that one server holds, with k slots for pushes to it.
 
     ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.  It
-    consists of whole blocks of the flat model, the first of which is number ``first``.  Besides the
-    k slots, rows are kept for what colluding attackers ask for: slot k + s is what the worker of
-    slot s started from, slot 2k is the task's target.
+    consists of whole blocks of the flat model, from block ``first`` and coordinate ``offset`` on.
+    Besides the k slots, rows are kept for what colluding attackers ask for: slot k + s is what the
+    worker of slot s started from, slot 2k is the task's target.
     """
 
     def __init__(
@@ -109,8 +109,9 @@ class Shard:
         replaced: Sequence[Range] = (),
         blocks: Optional[Sequence[Range]] = None,
         first: int = 0,
+        offset: int = 0,
     ) -> None:
-        self.value, self.replaced, self.k = value, list(replaced), k
+        self.value, self.replaced, self.k, self.offset = value, list(replaced), k, offset
         self.blocks = divide(value.size) if blocks is None else list(blocks)
         self.first = first
         self.slots = np.zeros((k, value.size), np.float32)  # (k, d)
@@ -133,6 +134,23 @@ class Shard:
         """For each block, the inner products of the updates in these slots; float64 (k, k)."""
         for block in self.blocks:
             yield block_gram(self.parts(slots, block), self.value[slice(*block)])
+
+    def kept(
+        self, slots: Sequence[int], rule: str, b: int, matrix: Optional[np.ndarray], stride: int
+    ) -> Iterator[np.ndarray]:
+        """For each block, how many of its sampled coordinates the rule used, and of each push.
+
+        float64 (1 + rows,); every ``stride``-th coordinate of the flat model is sampled.
+        """
+        chosen = find_rule(rule)
+        for start, stop in self.blocks:
+            part = slice(start + -(self.offset + start) % stride, stop, stride)
+            rows = [self.row(slot)[part] for slot in slots]
+            size = rows[0].size
+            used = chosen.kept(rows, self.value[part], b, matrix) if size else 0.0
+            known = np.zeros(1 + (len(slots) if matrix is None else len(matrix)))
+            known[0], known[1:] = size, used
+            yield known
 
     def update(
         self,

@@ -19,7 +19,7 @@ from slsgd_mx.core.flat_model import FlatModel, Shard, all_finite
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
-from slsgd_mx.rules.pipeline import add_in_order, find_rule
+from slsgd_mx.rules.pipeline import add_in_order, find_rule, sampled
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.stopwatch import Costs, Stopwatch
@@ -36,6 +36,7 @@ class Update:
     refused: Tuple[int, ...]  # arrived, but were not finite
     missing: Tuple[int, ...]  # did not arrive, or not with every parameter
     applied: bool  # False: too few pushes were left, x_t = x_{t-1}
+    shares: Optional[Tuple[float, ...]] = field(default=None, compare=False, repr=False)  # used
     costs: Costs = field(default=Costs(), compare=False, repr=False)
 
     @property
@@ -162,8 +163,24 @@ class Server(abc.ABC):
         if update.applied and rule.mixes:
             gram = add_in_order(self._grams(update.accepted))
             matrix = rule.mixing(gram, settings.b, settings.seed, t)
+        shares = self._shares(update.accepted, matrix) if update.applied else None
         self._apply(t, update, matrix, alpha)
-        return update
+        return dataclasses.replace(update, shares=shares)
+
+    def _shares(
+        self, accepted: Sequence[int], matrix: Optional[np.ndarray]
+    ) -> Optional[Tuple[float, ...]]:
+        """How much of each slot's push the rule uses; None if the rule does not tell."""
+        rule, k = find_rule(self.settings.rule), self.settings.k
+        if not rule.tells_kept:
+            return None
+        kept, count = None, 1
+        if rule.rule.entry.aggregate is not None:
+            total = add_in_order(self._kept(accepted, matrix))
+            count, kept = int(total[0]), total[1:]
+        shares = np.zeros(k)
+        shares[list(accepted)] = rule.shares(kept, count, matrix)
+        return tuple(shares.tolist())
 
     def _plot(self, t: int, finite: Dict[int, bool], poisoned: Sequence[int]) -> Optional[Plot]:
         """Who colludes; None if nobody does, or if too few honest pushes have arrived."""
@@ -189,6 +206,10 @@ class Server(abc.ABC):
     @abc.abstractmethod
     def _grams(self, slots: Sequence[int]) -> Iterable[np.ndarray]:
         """Inner products of the updates in these slots, for every block of the flat model."""
+
+    @abc.abstractmethod
+    def _kept(self, slots: Sequence[int], matrix: Optional[np.ndarray]) -> Iterable[np.ndarray]:
+        """How often the rule uses each push, for every block of the flat model."""
 
     @abc.abstractmethod
     def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
@@ -326,6 +347,10 @@ class ModelServer(Server):
 
     def _grams(self, slots: Sequence[int]) -> Iterable[np.ndarray]:
         return self._shard.grams(slots)
+
+    def _kept(self, slots: Sequence[int], matrix: Optional[np.ndarray]) -> Iterable[np.ndarray]:
+        settings, stride = self.settings, sampled(self.model.size, self.settings.k)
+        return self._shard.kept(slots, settings.rule, settings.b, matrix, stride)
 
     def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
         if update.applied:

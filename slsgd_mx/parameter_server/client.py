@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from slsgd_mx.parameter_server.commands import (
     Configure,
     End,
     Multiply,
+    Weigh,
     sources_of,
     to_json,
 )
@@ -46,7 +48,7 @@ from slsgd_mx.parameter_server.protocol import (
     check_divisible,
     finite_slots,
     key_on,
-    needs_products,
+    numbers_per_block,
     products_size,
     shard_blocks,
     shard_ranges,
@@ -112,13 +114,13 @@ class ParameterServerClient(Server):
         self._buffers.write(self.model.vector, epoch, HELLO)
         self.node.init(self._model_keys, self._buffers.arrays)
         self._scores.init()
-        if needs_products(self.settings):
+        if numbers_per_block(self.settings):
             self.node.init(self._product_keys, self._product_arrays)
         if self.is_coordinator:
             hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
             self.node.push(self._status_keys, [hello] * len(self._status_keys))
             self.node.push(self._model_keys, self._buffers.arrays)
-            if needs_products(self.settings):
+            if numbers_per_block(self.settings):
                 self.node.push(self._product_keys, self._product_arrays)
         limit = self.node.patience if self.is_coordinator else None
         statuses = self._wait_until(lambda seen: all(s.phase != Phase.WAITING for s in seen), limit)
@@ -227,23 +229,32 @@ class ParameterServerClient(Server):
         return finite_slots(self._statuses)
 
     def _products(self, plot: Plot) -> Iterator[np.ndarray]:
-        return self._multiply(Multiply(plot.t, plot.honest, plot.poisoned))
+        return self._grams_after(Multiply(plot.t, plot.honest, plot.poisoned))
 
     def _grams(self, slots: Sequence[int]) -> Iterator[np.ndarray]:
-        return self._multiply(Multiply(self.epoch + 1, slots))
+        return self._grams_after(Multiply(self.epoch + 1, slots))
 
-    def _multiply(self, command: Multiply) -> Iterator[np.ndarray]:
-        """The servers' inner products, block by block."""
+    def _grams_after(self, command: Multiply) -> Iterator[np.ndarray]:
+        for numbers in self._ask(command):
+            n = math.isqrt(numbers.size)
+            yield numbers.reshape(n, n)
+
+    def _kept(self, slots: Sequence[int], matrix: Optional[np.ndarray]) -> Iterator[np.ndarray]:
+        listed = None if matrix is None else matrix.tolist()
+        return self._ask(Weigh(self.epoch + 1, slots, listed))
+
+    def _ask(self, command: Union[Multiply, Weigh]) -> Iterator[np.ndarray]:
+        """What the servers compute for a command, block by block."""
         self.node.command(to_json(command))
         self.node.pull(self._product_keys, self._product_arrays)
         held = shard_blocks(self.model.size, self.node.cluster.servers)
         for array, (first, last) in zip(self._product_arrays, held):
             memory = array.asnumpy()
-            n, of_attack = divmod(int(memory[1]), 2)
-            if memory[0] != command.epoch or of_attack != bool(command.poisoned):
-                raise RunError("a server did not compute inner products: its log says why")
-            numbers = memory[HEADER:].view(np.float64)
-            yield from numbers[: (last - first) * n * n].reshape(-1, n, n)
+            if memory[0] != command.epoch:
+                raise RunError("a server did not compute what it was asked for: its log says why")
+            count = int(memory[1])
+            numbers = memory[HEADER:].view(np.float64)[: (last - first) * count]
+            yield from numbers.reshape(-1, count)
 
     def _collude(self, plot: Plot, combination: Optional[np.ndarray]) -> Dict[int, bool]:
         listed = None if combination is None else combination.tolist()

@@ -119,6 +119,20 @@ class Multiply:
 
 
 @dataclass(frozen=True)
+class Weigh:
+    """Count on sampled coordinates how often the rule uses each push."""
+
+    epoch: int
+    slots: Sequence[int]
+    matrix: Optional[Sequence[Sequence[float]]] = None
+
+    def check(self) -> Weigh:
+        _whole("epoch", self.epoch, 1)
+        _slots(slots=self.slots)
+        return replace(self, matrix=_matrix("matrix", self.matrix, len(self.slots)))
+
+
+@dataclass(frozen=True)
 class Collude:
     """Let the attackers write their slots, given the honest ones that they see."""
 
@@ -141,9 +155,10 @@ class End:
         return self
 
 
-Command = Union[Configure, Begin, Multiply, Collude, Commit, End]
+Command = Union[Configure, Begin, Multiply, Weigh, Collude, Commit, End]
 COMMANDS = {
-    kind.__name__.lower(): kind for kind in (Configure, Begin, Multiply, Collude, Commit, End)
+    kind.__name__.lower(): kind
+    for kind in (Configure, Begin, Multiply, Weigh, Collude, Commit, End)
 }
 
 

@@ -3,9 +3,9 @@
 Every server holds two keys.  Its *model* key is a header followed by the server's shard; a push to
 it is one worker's values for that shard, and the header names the slot and the epoch.  Its *status*
 key says how far the server is; a push to it is a worker's report that it has pushed all of its
-slots.  Where a rule or an attack needs inner products, a server has a third key for those that it
-computed.  Every follower has a key of kind ``SCORES + rank`` for its part of an evaluation; a push
-to it is stored unchanged.  Nothing is ever unpickled.
+slots.  A third key holds what a server computed for the coordinator, block by block: inner
+products, or how often the rule uses each push.  Every follower has a key of kind ``SCORES + rank``
+for its part of an evaluation; a push to it is stored unchanged.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -98,18 +98,22 @@ def check_divisible(settings: Settings, servers: int) -> None:
         )
 
 
-def needs_products(settings: Settings) -> bool:
-    """Whether the servers have to compute inner products."""
+def numbers_per_block(settings: Settings) -> int:
+    """The most numbers that a server has to tell about each block; 0 if there are none.
+
+    Attackers see at most k pushes, their mean and their deviation; a rule tells how often it uses
+    each of at most k pushes.
+    """
+    rule = find_rule(settings.rule)
     combines = settings.attack is not None and find_attack(settings.attack).entry.combine
-    return find_rule(settings.rule).mixes or bool(combines)
+    if rule.mixes or combines:
+        return (settings.k + 2) ** 2
+    return 1 + settings.k if rule.tells_kept else 0
 
 
 def products_size(settings: Settings, count: int) -> int:
-    """Number of float32 values in a server's inner products on ``count`` blocks, and a header.
-
-    The attackers see at most k pushes, their mean and their deviation.
-    """
-    return HEADER + 2 * count * (settings.k + 2) ** 2
+    """Number of float32 values in what a server tells about ``count`` blocks, and a header."""
+    return HEADER + 2 * count * numbers_per_block(settings)
 
 
 def read_header(pushed: np.ndarray) -> Tuple[int, int]:

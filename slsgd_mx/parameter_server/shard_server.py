@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from typing import Callable, Dict, Optional, Sequence, Set, Union
+from typing import Callable, Dict, Iterable, Optional, Sequence, Set, Union
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from slsgd_mx.parameter_server.commands import (
     Configure,
     End,
     Multiply,
+    Weigh,
     read_command,
 )
 from slsgd_mx.parameter_server.protocol import (
@@ -45,7 +46,7 @@ from slsgd_mx.parameter_server.protocol import (
     shard_ranges,
     status_size,
 )
-from slsgd_mx.rules.pipeline import blocks, find_rule
+from slsgd_mx.rules.pipeline import blocks, find_rule, sampled
 
 LONGEST = 300  # characters of a log line about a message
 
@@ -149,7 +150,7 @@ class ShardServer:
         first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
         held = cut(blocks(self.setup.size)[first:last], part)
         try:
-            self.shard = Shard(memory, k, cut(self.setup.replaced, part), held, first)
+            self.shard = Shard(memory, k, cut(self.setup.replaced, part), held, first, part[0])
         except MemoryError:
             why = f"not enough memory for k={k} slots of {memory.size} values"
             raise ProtocolError(why) from None
@@ -211,6 +212,8 @@ class ShardServer:
             raise ProtocolError("no run is in progress")
         elif isinstance(command, Multiply):
             self._multiply(command)
+        elif isinstance(command, Weigh):
+            self._weigh(command)
         elif isinstance(command, Collude):
             self._collude(command)
         else:
@@ -226,21 +229,38 @@ class ShardServer:
 
     def _multiply(self, multiply: Multiply) -> None:
         """Write the inner products on each block where worker 0 pulls them from."""
-        if self._products is None:
-            raise ProtocolError("multiply: there is no key for inner products")
-        began = self.clock()
+        began = self._clear("multiply")
         self._check_slots(multiply.slots)
         if multiply.poisoned:
             grams = products(self.shard, self.setup.settings, self._plot(multiply, multiply.slots))
         else:
             grams = self.shard.grams(multiply.slots)
-        numbers = self._products[HEADER:].view(np.float64)
-        start = 0
-        for gram in grams:
-            numbers[start : start + gram.size] = gram.reshape(-1)
-            start += gram.size
-        self._products[:HEADER] = multiply.epoch, 2 * len(gram) + bool(multiply.poisoned)
+        self._show(multiply.epoch, grams)
         self._busy += self.clock() - began
+
+    def _weigh(self, weigh: Weigh) -> None:
+        """Write how often the rule uses each push where worker 0 pulls it from."""
+        began, settings = self._clear("weigh"), self.setup.settings
+        self._check_slots(weigh.slots)
+        stride = sampled(self.setup.size, settings.k)
+        kept = self.shard.kept(weigh.slots, settings.rule, settings.b, weigh.matrix, stride)
+        self._show(weigh.epoch, kept)
+        self._busy += self.clock() - began
+
+    def _clear(self, command: str) -> float:
+        """Remove earlier numbers, so that nobody takes them for new ones; return the time."""
+        if self._products is None:
+            raise ProtocolError(f"{command}: there is no key for the numbers")
+        self._products[:HEADER] = 0.0
+        return self.clock()
+
+    def _show(self, epoch: int, parts: Iterable[np.ndarray]) -> None:
+        """Write the numbers of each block; the header says of which epoch, and how many each."""
+        numbers, start = self._products[HEADER:].view(np.float64), 0
+        for part in parts:
+            numbers[start : start + part.size] = part.reshape(-1)
+            start += part.size
+        self._products[:HEADER] = epoch, part.size
 
     def _collude(self, command: Collude) -> None:
         """Write what the attackers push into their slots."""

@@ -26,7 +26,14 @@ from slsgd_mx.rules.rule import (
     needs_majority,
     rule_from,
 )
-from slsgd_mx.rules.trimmed_mean import mean_rows, median_rows, trim
+from slsgd_mx.rules.trimmed_mean import (
+    kept_by_mean,
+    kept_by_median,
+    kept_by_trim,
+    mean_rows,
+    median_rows,
+    trim,
+)
 
 __all__ = ["PRE_AGGREGATIONS", "RULES", "PreAggregation", "Rule", "RuleContext", "register_rule"]
 
@@ -34,11 +41,19 @@ RULES: Registry[Rule] = Registry(
     "rule",
     {
         "trimmed-mean": Rule(
-            "Option II: Trmean_b, b values cut at each end", trim, legal=needs_majority
+            "Option II: Trmean_b, b values cut at each end",
+            trim,
+            legal=needs_majority,
+            kept=kept_by_trim,
         ),
-        "mean": Rule("Option I: the plain mean, the same as b=0", mean_rows, uses_b=False),
+        "mean": Rule(
+            "Option I: the plain mean, the same as b=0", mean_rows, uses_b=False, kept=kept_by_mean
+        ),
         "median": Rule(
-            "coordinate-wise median, the same as the largest b", median_rows, uses_b=False
+            "coordinate-wise median, the same as the largest b",
+            median_rows,
+            uses_b=False,
+            kept=kept_by_median,
         ),
     },
 )

@@ -22,6 +22,14 @@ from slsgd_mx.rules.rule import PreAggregation, Rows, Rule, RuleContext
 CHUNK = 16384  # coordinates at a time: what is converted to float64 stays in the cache
 
 
+SAMPLE = 65536  # coordinates on which it is recorded whose values a rule used
+
+
+def sampled(size: int, k: int) -> int:
+    """The distance between two sampled coordinates of a flat model; fewer for very many pushes."""
+    return max(1, -(-size // min(SAMPLE, max(64, 10**9 // (k * k)))))
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """Pre-aggregations and the rule that follows them."""
@@ -114,6 +122,36 @@ class Pipeline:
             part = [row[start:stop] for row in rows]
             self.aggregate(part, previous[start:stop], b, out[start:stop], matrix, rng)
         return out
+
+    @property
+    def tells_kept(self) -> bool:
+        """Whether it is known what share of each push it used."""
+        return self.rule.entry.aggregate is None or self.rule.entry.kept is not None
+
+    def kept(
+        self, rows: Rows, previous: np.ndarray, b: int, matrix: Optional[np.ndarray] = None
+    ) -> np.ndarray:
+        """On how many coordinates each row, or each mixed row, was used; float64."""
+        if matrix is not None:
+            mixed = np.empty((len(matrix), previous.size), np.float32)
+            mix_rows(matrix, rows, previous, mixed)
+            rows = list(mixed)
+        context = RuleContext(len(rows), b, self.rule.parameters, previous)
+        return self.rule.entry.kept(rows, context)
+
+    def shares(
+        self, kept: Optional[np.ndarray], count: int, matrix: Optional[np.ndarray]
+    ) -> np.ndarray:
+        """How much of each push was used, (k,), from how often in ``count`` coordinates.
+
+        Without mixing, the share of its coordinates; with mixing, its weight relative to the
+        largest one.
+        """
+        if matrix is None:
+            return kept / count
+        used = np.ones(len(matrix)) if kept is None else kept
+        weights = used @ np.abs(matrix)
+        return weights / max(weights.max(), 1e-300)
 
     def aggregate(
         self,

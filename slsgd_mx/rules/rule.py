@@ -51,7 +51,8 @@ class Rule:
     ``gram`` (k, k) holds the inner products of the updates x_i - x_{t-1}; NaN marks a push that is
     not finite, which must get weight 0.  Weights that do not add up to 1 leave the rest to x_{t-1}.
 
-    ``legal(k, b, parameters)`` returns None, or in words what the rule needs.
+    ``legal(k, b, parameters)`` returns None, or in words what the rule needs.  ``kept(rows,
+    context)`` returns for each row on how many coordinates its value was used, ties shared.
     """
 
     summary: str
@@ -62,6 +63,7 @@ class Rule:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     legal: Legal = always_legal
     uses_b: bool = True  # False: the configuration stores b=0
+    kept: Optional[Callable[[Rows, RuleContext], np.ndarray]] = None  # of ``aggregate``
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,37 @@ def trim(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
     trimmed_mean_rows(rows, context.b, out)
 
 
+def kept_between(rows: Rows, low: int, high: int) -> np.ndarray:
+    """On how many coordinates each row's value has a rank in [low, high); ties share it, (k,).
+
+    >>> kept_between(np.float32([[1, 5], [2, 5], [3, 0]]), 1, 2).tolist()
+    [0.5, 1.5, 0.0]
+    """
+    values = [np.where(np.isnan(row), np.float32(np.inf), row) for row in rows]
+    kept = np.zeros(len(rows))
+    for i, value in enumerate(values):
+        first = np.zeros(value.size, np.int32)  # the ranks of the value are [first, last)
+        last = np.zeros(value.size, np.int32)
+        for other in values:
+            first += other < value
+            last += other <= value
+        inside = np.minimum(last, high) - np.maximum(first, low)
+        kept[i] = (np.maximum(inside, 0) / (last - first)).sum()
+    return kept
+
+
+def kept_by_trim(rows: Rows, context: RuleContext) -> np.ndarray:
+    return kept_between(rows, context.b, len(rows) - context.b)
+
+
+def kept_by_mean(rows: Rows, context: RuleContext) -> np.ndarray:
+    return np.full(len(rows), float(rows[0].size))
+
+
+def kept_by_median(rows: Rows, context: RuleContext) -> np.ndarray:
+    return kept_between(rows, (len(rows) - 1) // 2, len(rows) // 2 + 1)
+
+
 def mean_rows(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
     """Write the mean of the rows into ``out`` (Option I): Trmean_0, whatever b is."""
     trimmed_mean_rows(rows, 0, out)

@@ -3,6 +3,7 @@
     config.json     everything that determines the numbers
     manifest.json   what computed them: versions, CPU, threads, data digest, revision
     metrics.csv     one row per evaluation, flushed; the last columns are timings
+    pushes.csv      one row per epoch: who pushed, and how much of each push the rule used
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model
     DONE            the last row and the model's digest, written when the run is finished
@@ -29,6 +30,8 @@ from slsgd_mx.errors import ConfigError, DivergedError, InUseError, RunError
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics
 from slsgd_mx.runs.prefix import check_prefix
+from slsgd_mx.runs.pushes import FILE as PUSHES
+from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
 from slsgd_mx.system import files
 
 KEPT_CHECKPOINTS = 2
@@ -103,6 +106,7 @@ class RunFolder:
         """Epoch, model and notes of the newest valid checkpoint; (0, None, {}) without one."""
         epoch, values, notes = load_newest(self.path / "checkpoint")
         self._write_rows(self._rows_until(epoch))
+        self._write_pushes([row for row in read_pushes(self.path) if row.epoch <= epoch])
         return epoch, values, notes
 
     def adopt(self, prefix: Path) -> None:
@@ -125,6 +129,7 @@ class RunFolder:
             self.mark_diverged(int(rows[-1]["epoch"]))
         values = other.model()
         self._write_rows(other.rows())
+        self._write_pushes(read_pushes(prefix))
         self._write_sessions([{"prefix": prefix.name, **s} for s in other.sessions()])
         self.save_checkpoint(config.epochs, values, {})
 
@@ -143,6 +148,11 @@ class RunFolder:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
+
+    def append_pushes(self, row: Pushes) -> None:
+        """Add the row of an epoch to pushes.csv."""
+        with files.disk_errors(self.path), open(self.path / PUSHES, "a") as file:
+            file.write(files.to_csv(row.cells(), []))
 
     def save_checkpoint(self, epoch: int, values: files.Values, notes: Dict[str, Any]) -> None:
         """Save the model after ``epoch``; a crash in here leaves the older checkpoints."""
@@ -228,6 +238,10 @@ class RunFolder:
             files.write_atomically(
                 self.path / "metrics.csv", files.to_csv(self.columns, cells).encode()
             )
+
+    def _write_pushes(self, rows: List[Pushes]) -> None:
+        with files.disk_errors(self.path):
+            files.write_atomically(self.path / PUSHES, to_text(rows).encode())
 
     def _write_sessions(self, sessions: List[Dict[str, Any]]) -> None:
         with files.disk_errors(self.path):

@@ -16,6 +16,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
 from slsgd_mx.runs.metrics import Row
+from slsgd_mx.runs.pushes import Pushes
 from slsgd_mx.runs.status import is_finished
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import Values
@@ -132,6 +133,7 @@ def run(
             report = run_epoch(t, config, task, server, server.begin(t))
             seconds = time.perf_counter() - began
             tally.add(t, report, seconds)
+            run_folder.append_pushes(_pushes(t, report))
             diverged, metrics = not server.is_finite(), None
             if config.is_evaluated(t) or diverged:
                 pull(task, server)
@@ -165,6 +167,12 @@ def _start(
             server.init(key, mx.nd.array(values[key]), task.moving_average[key])
     server.start(epoch)
     return epoch, _Tally(**notes)
+
+
+def _pushes(t: int, report: EpochReport) -> Pushes:
+    """What an epoch leaves in pushes.csv."""
+    devices, poisoned = report.selected.tolist(), report.poisoned.tolist()
+    return Pushes(t, tuple(devices), tuple(poisoned), report.update.shares)
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Colluding attacks and rules that compare models, on several servers and in one process."""
 
+import math
+
 import numpy as np
 import pytest
 from helpers.servers import Cluster, normal
@@ -7,7 +9,7 @@ from helpers.servers import Cluster, normal
 from slsgd_mx import ModelServer
 from slsgd_mx.attacks import ATTACKS, Attack
 from slsgd_mx.core.server import Server
-from slsgd_mx.parameter_server.commands import Collude, Commit, Multiply
+from slsgd_mx.parameter_server.commands import Collude, Commit, Multiply, Weigh
 from slsgd_mx.parameter_server.protocol import HEADER, PRODUCTS, finite_slots, products_size
 from slsgd_mx.registry import number
 from slsgd_mx.rules import PRE_AGGREGATIONS, RULES, PreAggregation, Rule
@@ -42,12 +44,20 @@ class Remote(Server):
     def _finite_slots(self):
         return finite_slots([host.status for host in self.many.hosts])
 
-    def _multiply(self, command):
+    def _ask(self, command):
         self.many.command(command)
         for host, memory in self.memory.items():
-            n = int(memory[1]) // 2
-            count = len(host.server.shard.blocks) * n * n
-            yield from memory[HEADER:].view(np.float64)[:count].reshape(-1, n, n)
+            count = int(memory[1])
+            numbers = memory[HEADER:].view(np.float64)
+            yield from numbers[: len(host.server.shard.blocks) * count].reshape(-1, count)
+
+    def _multiply(self, command):
+        for numbers in self._ask(command):
+            n = math.isqrt(numbers.size)
+            yield numbers.reshape(n, n)
+
+    def _kept(self, slots, matrix):
+        return self._ask(Weigh(1, slots, None if matrix is None else matrix.tolist()))
 
     def _products(self, plot):
         return self._multiply(Multiply(plot.t, plot.honest, plot.poisoned))
@@ -156,6 +166,7 @@ def test_any_number_of_servers_gives_the_bytes_of_one_process(rule, attack):
         ours, theirs, updates = both(servers, **settings)
         assert ours.tobytes() == theirs.tobytes()
         assert updates[0] == updates[1] and updates[0].applied
+        assert updates[0].shares == updates[1].shares
         models.append(ours.tobytes())
     assert len(set(models)) == 1
     assert models[0] != normal(SIZE, seed=99).tobytes()
