@@ -19,6 +19,7 @@ import sys
 import warnings
 from types import ModuleType
 
+from slsgd_mx.system.lazy_operators import lazy_operators
 from slsgd_mx.system.threads import VARIABLE, thread_count
 
 __all__ = ["import_gluonnlp", "mx"]
@@ -84,7 +85,8 @@ def _import_mxnet() -> ModuleType:
     # Waiting OpenMP threads spin, which wastes time if other processes occupy a core.  Measured
     # with both cores busy: 223 images/s with this bound, 141 without; on idle cores no difference.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    return _import("mxnet", "mxnet==1.9.1")
+    with lazy_operators():
+        return _import("mxnet", "mxnet==1.9.1")
 
 
 def import_gluonnlp() -> ModuleType:
