@@ -111,7 +111,7 @@ def conditions(run: Run) -> Set[Tuple[str, ...]]:
     return {tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions_of(run)}
 
 
-def prefix_of(run: Run) -> Optional[str]:
+def recorded_prefix(run: Run) -> Optional[str]:
     """The name of the prefix it was continued from, "" if it has none, None if unknown."""
     first = (sessions_of(run) or [{"prefix": None}])[0]
     prefix = first.get("prefix", None if first.get("after_epoch") else "")
@@ -120,5 +120,5 @@ def prefix_of(run: Run) -> Optional[str]:
 
 def computed_separately(run: Run, other: Run) -> bool:
     """Whether two runs are known not to share a prefix."""
-    ours, theirs = prefix_of(run), prefix_of(other)
+    ours, theirs = recorded_prefix(run), recorded_prefix(other)
     return ours is not None and theirs is not None and (ours != theirs or ours == "")

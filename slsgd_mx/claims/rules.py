@@ -23,7 +23,7 @@ TOLERATED = Limit(AT_LEAST, 0.5, PROGRESS)
 SLOWER = Limit(AT_LEAST, 0.0, NATS)
 
 
-def variant(changes: Changes) -> bool:
+def slsgd_unattacked(changes: Changes) -> bool:
     return not changes.get("q") and (changes["alpha"], changes["b"]) != (1, 0)
 
 
@@ -67,8 +67,8 @@ def against_ideal(
 
 def judge_no_attack(evidence: Evidence) -> List[Check]:
     """C1; the slow-down is reported, not judged."""
-    checks = against_ideal(evidence, ["fig1"], variant, TINY_GAP)
-    slow = against_ideal(evidence, ["fig1"], variant, SLOWER, measures.slow_down)
+    checks = against_ideal(evidence, ["fig1"], slsgd_unattacked, TINY_GAP)
+    slow = against_ideal(evidence, ["fig1"], slsgd_unattacked, SLOWER, measures.slow_down)
     said = ["" if s.estimate is None else f"slow-down {s.estimate:+.4f} (not judged)" for s in slow]
     notes = ["; ".join(filter(None, [c.note, text])) for c, text in zip(checks, said)]
     return [replace(check, note=note) for check, note in zip(checks, notes)]
@@ -207,7 +207,7 @@ def judge_equal_prefixes(evidence: Evidence) -> List[Check]:
 def judge_text(evidence: Evidence) -> List[Check]:
     """C9."""
     return [
-        *against_ideal(evidence, ["fig11"], variant, TINY_GAP),
+        *against_ideal(evidence, ["fig11"], slsgd_unattacked, TINY_GAP),
         *against_ideal(evidence, ["fig12"], untrimmed, FAILURE),
         *against_ideal(evidence, ["fig12"], trimmed, TOLERATED),
     ]

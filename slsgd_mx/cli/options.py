@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 import click
 
 from slsgd_mx.cli.types import Bounds, NameIn, Numbers, Option
+from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -161,9 +162,9 @@ OPTIONS = {
     "deadline": _option("--deadline", type=float, help=
         "Seconds an epoch may take; a device that has not answered by then is left out of it, so "
         "results depend on the clock. Default: no limit."),
-    "patience": _option("--patience", type=float, default=30.0, help=
+    "patience": _option("--patience", type=float, default=PATIENCE, help=
         "Seconds without an answer or a heartbeat after which a process counts as lost."),
-    "restarts": _option("--restarts", type=click.IntRange(min=0), default=3, help=
+    "restarts": _option("--restarts", type=click.IntRange(min=0), default=RESTARTS, help=
         "Give up after this number of restarts in a row without progress."),
 }
 # fmt: on

@@ -26,7 +26,7 @@ def share_out(
 
     Threads affect the last bits of results, so they do not depend on how many runs are left.
     Narrow networks, those of ``smoke``, get one thread: more are no faster.  On a parameter server
-    with so many workers, one run is computed at a time, and its workers share the threads.
+    with several workers, one run is computed at a time, and its workers share the threads.
     """
     total = thread_count()
     processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))

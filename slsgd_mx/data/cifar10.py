@@ -54,7 +54,7 @@ def load_cifar10(
         themselves or an official archive; or the path of an archive.  By default the folder that
         ``slsgd-mx data fetch`` fills.
     train_images, test_images : int, optional
-        Use only so many images from the start of a set; all by default.
+        Use only this number of images from the start of a set; all by default.
 
     Raises a DataError if the data is missing, truncated or not what it should be.
     """

@@ -31,21 +31,21 @@ def remembered_digest(name: str, data_dir: Optional[Path], *amount: int) -> str:
     seen = [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]
     seen.insert(0, " ".join(map(str, (name, *amount))))
     key = hashlib.sha256("\n".join(seen).encode()).hexdigest()
-    store = data_home() / "digests.json"
-    known = _read(store)
+    cache = data_home() / "digests.json"
+    known = _read(cache)
     if key not in known:
         load = load_cifar10 if name == "cifar10" else load_wikitext2
         known[key] = load(data_dir, *amount).digest
         recent = dict(list(known.items())[-MOST_ENTRIES:])
         with contextlib.suppress(OSError):  # a read-only home costs time, nothing else
-            store.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(store, json.dumps(recent, indent=1).encode())
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(cache, json.dumps(recent, indent=1).encode())
     return known[key]
 
 
-def _read(store: Path) -> Dict[str, str]:
+def _read(cache: Path) -> Dict[str, str]:
     try:
-        known = json.loads(store.read_text())
+        known = json.loads(cache.read_text())
         return {str(key): str(value) for key, value in known.items()}
     except (OSError, ValueError, AttributeError, RecursionError):
         return {}

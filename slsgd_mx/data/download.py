@@ -21,7 +21,7 @@ HEADERS = {
     "Accept-Encoding": "identity",
 }
 
-Report = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
 class MirrorError(Exception):
@@ -42,7 +42,7 @@ def part_of(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
-def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Report) -> Path:
+def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Announce) -> Path:
     """Download from `url` what the partial file lacks, verify it and rename it to `path`.
 
     Raises a MirrorError if this mirror failed (a partial download that can be resumed is kept), a
@@ -61,7 +61,7 @@ def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Report)
     return path
 
 
-def _complete(url: str, file: RemoteFile, out: IO[bytes], progress: bool, report: Report) -> None:
+def _complete(url: str, file: RemoteFile, out: IO[bytes], progress: bool, report: Announce) -> None:
     begun = _size(out)
     if begun < file.bytes:
         needed, free = file.bytes - begun, shutil.disk_usage(os.path.dirname(out.name)).free

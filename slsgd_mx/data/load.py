@@ -25,7 +25,7 @@ def load_images(
 def load_text(
     name: str, data_dir: Optional[Path], vocab_size: int, train_tokens: int, test_tokens: int
 ) -> TextData:
-    """Return all of ``"wikitext2"``, or so many tokens of ``"synthetic"`` text."""
+    """Return all of ``"wikitext2"``, or the start of an endless ``"synthetic"`` text."""
     if name == "synthetic":
         return synthetic_text(train_tokens, test_tokens, vocab_size)
     return load_wikitext2(data_dir, vocab_size)

@@ -44,7 +44,7 @@ def load_wikitext2(
         the official archive; or the path of the archive.  By default the folder that ``slsgd-mx
         data fetch`` fills.
     vocab_size : int, optional
-        Keep only so many types: ``<unk>``, ``<eos>`` and the most frequent words of the training
+        Number of types to keep: ``<unk>``, ``<eos>`` and the most frequent words of the training
         text, ties in character order.  Every other word becomes ``<unk>``.  All types by default.
 
     Raises a DataError if the data is missing, truncated or not UTF-8 text.

@@ -10,6 +10,7 @@ is 1 up to the decay epoch, and that factor after it), ``gamma``, ``q``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -116,10 +117,10 @@ FIGURES: Dict[str, Figure] = {
 def file_name(name: str) -> str:
     """The name of a figure's files, without their ending.
 
-    >>> file_name("fig3"), file_name("fig12"), file_name("attacker-start")
-    ('fig03', 'fig12', 'attacker-start')
+    >>> file_name("fig3"), file_name("fig12"), file_name("fig3-paper"), file_name("attacker-start")
+    ('fig03', 'fig12', 'fig03-paper', 'attacker-start')
     """
-    return f"fig{int(name[3:]):02d}" if name.startswith("fig") else name
+    return re.sub(r"^fig(\d)(?!\d)", r"fig0\1", name)
 
 
 ATTACK_NAMES = {"label-flip": "label-flipping attack", "label-permute": "permuted labels"}
@@ -144,7 +145,7 @@ def full_title(name: str, attack: Optional[str] = None) -> str:
     """
     figure = FIGURES[name]
     usual = "label-permute" if figure.task == "lstm" else "label-flip"
-    number = f"Figure {name[3:]}: " if name.startswith("fig") else ""
+    number = f"Figure {name[3:]}: " if re.match(r"fig\d", name) else ""
     zoomed = ", zoomed" if isinstance(figure, MetricFigure) and figure.zoom else ""
     title = figure.title.replace("{attack}", attack_in_words(attack or usual))
     return f"{number}{NETWORKS[figure.task]}, {title}{zoomed}"

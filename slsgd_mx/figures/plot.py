@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from slsgd_mx.figures.style import Paths
 
 _FENCE = 3.0  # points farther out than this many reaches are left out, see `frame`
-_FEW = 25  # in a curve of up to so many points, each has a marker
-_TICKED = 6  # up to so many places on the x-axis, each has a tick
+_FEW = 25  # a curve of at most this number of points has a marker at each
+_TICKED = 6  # at most this number of places on the x-axis have a tick each
 _HUGE = 1e100  # treated as infinite: arithmetic on it overflows
 
 
@@ -275,7 +275,7 @@ def _draw_curve(
 ) -> None:
     """Draw mean and band, clipped at one frame's height beyond the frame.
 
-    With ``aside``, draw a bar and dots instead of the band, so many points to the right.
+    With ``aside``, draw a bar and dots instead of the band, ``aside`` points to the right.
     """
     x, (low, high), log = curve.x, ylim, ax.get_yscale() == "log"
     floor, roof = (low * low / high, high * high / low) if log else (2 * low - high, 2 * high - low)

@@ -58,7 +58,7 @@ def look(style: int) -> dict:
 
 @contextmanager
 def new_figure(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of so many inches, outside pyplot's global state."""
+    """An empty figure of this size in inches, outside pyplot's global state."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

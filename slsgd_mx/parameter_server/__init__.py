@@ -13,3 +13,6 @@
 Worker 0 is the coordinator: it owns the run folder and commits every epoch.  The other workers are
 followers.
 """
+
+PATIENCE = 30.0  # seconds without a sign of life after which a process counts as lost
+RESTARTS = 3  # in a row, without completing a further epoch

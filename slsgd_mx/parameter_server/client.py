@@ -42,9 +42,9 @@ from slsgd_mx.parameter_server.protocol import (
     PRODUCTS,
     STATUS,
     Phase,
-    Report,
     State,
     Status,
+    WorkerReport,
     check_divisible,
     finite_slots,
     key_on,
@@ -117,7 +117,7 @@ class ParameterServerClient(Server):
         if numbers_per_block(self.settings):
             self.node.init(self._product_keys, self._product_arrays)
         if self.is_coordinator:
-            hello = as_ndarray(Report(HELLO, 0).to_array(self.settings.k))
+            hello = as_ndarray(WorkerReport(HELLO, 0).to_array(self.settings.k))
             self.node.push(self._status_keys, [hello] * len(self._status_keys))
             self.node.push(self._model_keys, self._buffers.arrays)
             if numbers_per_block(self.settings):
@@ -275,7 +275,7 @@ class ParameterServerClient(Server):
     def _await_commit(self) -> Update:
         """Report that all slots are pushed, and wait for the commit."""
         epoch, costs = self.epoch + 1, self._take_costs()
-        report = Report(self.node.rank, epoch, costs.training, costs.transfer, costs.sent)
+        report = WorkerReport(self.node.rank, epoch, costs.training, costs.transfer, costs.sent)
         self.node.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))])
         status = self._wait_until(
             lambda seen: seen[0].phase == Phase.ENDED or all(s.epoch >= epoch for s in seen)

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Optional, Union
 from slsgd_mx import errors
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, LostError, SlsgdError
+from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 from slsgd_mx.parameter_server.node import Cluster, check_patience, say
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors, warn
@@ -37,8 +38,8 @@ class Options:
 
     workers: int = 2
     servers: int = 1
-    patience: float = 30.0  # seconds
-    restarts: int = 3  # in a row, without completing a further epoch
+    patience: float = PATIENCE
+    restarts: int = RESTARTS
 
     def __post_init__(self) -> None:
         require_whole(self, workers=1, servers=1, restarts=0)
@@ -67,7 +68,7 @@ def launch(
 
     options = options or Options()
     check_divisible(settings_of(config), options.servers)
-    store = RunFolder(Path(out), config)
+    folder = RunFolder(Path(out), config)
     data_dir, prefix = (p if p is None else Path(p) for p in (data_dir, prefix))
     job = {
         "config": config.to_json(),
@@ -78,24 +79,24 @@ def launch(
     progress = _Progress(config, listener)
     failures, furthest = 0, -1
     while True:
-        if is_finished(store, data_dir):
+        if is_finished(folder, data_dir):
             start = config.epochs if progress.start is None else progress.start
-            return RunResult(store.path, store.rows(), resumed_from=start)
-        store.check_free()
-        with _Roles(store.path, job, options) as roles:
+            return RunResult(folder.path, folder.rows(), resumed_from=start)
+        folder.check_free()
+        with _Roles(folder.path, job, options) as roles:
             try:
                 roles.watch(progress)
                 continue
             except LostError as error:
                 why = str(error)
-        if store.finished():  # the process was lost after its work was done
+        if folder.finished():  # the process was lost after its work was done
             continue
         failures = 1 if progress.epoch > furthest else failures + 1
         furthest = max(furthest, progress.epoch)
         if failures > options.restarts:
             raise LostError(
                 f"{why}. That was after {options.restarts} restart(s) without getting further "
-                f"than epoch {max(0, furthest)}; the logs are in {store.path / 'logs'}. The last "
+                f"than epoch {max(0, furthest)}; the logs are in {folder.path / 'logs'}. The last "
                 "checkpoint is kept, and the same command resumes from it"
             )
         warn(f"{why}: restarting all processes from the last checkpoint")

@@ -127,7 +127,7 @@ def read_header(pushed: np.ndarray) -> Tuple[int, int]:
 # ---- status and reports: float64 numbers in arrays that MXNet takes for float32 ------------
 
 
-class Report(NamedTuple):
+class WorkerReport(NamedTuple):
     """A worker's message that it has pushed all its slots of an epoch, and what that cost."""
 
     rank: float
@@ -142,7 +142,7 @@ class Report(NamedTuple):
         return array.view(np.float32)
 
     @classmethod
-    def from_array(cls, array: np.ndarray) -> Report:
+    def from_array(cls, array: np.ndarray) -> WorkerReport:
         return cls(*np.array(array).view(np.float64)[: len(cls._fields)].tolist())
 
 

@@ -97,17 +97,17 @@ def _coordinate(
     prefix: Optional[Path],
 ) -> RunResult:
     """Train as worker 0, which owns the run folder, commits epochs and ends the run for all."""
-    store, cluster = RunFolder(out, config), server.node.cluster
+    folder, cluster = RunFolder(out, config), server.node.cluster
     engine = {"engine": "ps", "workers": cluster.workers, "servers": cluster.servers}
     try:
-        if store.finished():
-            store.check_data(task.data_digest)
-            result = RunResult(store.path, store.rows(), resumed_from=config.epochs)
+        if folder.finished():
+            folder.check_data(task.data_digest)
+            result = RunResult(folder.path, folder.rows(), resumed_from=config.epochs)
         else:
-            with store:
+            with folder:
                 if prefix is not None:
-                    store.adopt(prefix)
-                result = run(config, task, server, store, listener, engine=engine)
+                    folder.adopt(prefix)
+                result = run(config, task, server, folder, listener, engine=engine)
     except LostError:
         raise
     except SlsgdError:

@@ -36,9 +36,9 @@ from slsgd_mx.parameter_server.protocol import (
     STATUS,
     Phase,
     ProtocolError,
-    Report,
     State,
     Status,
+    WorkerReport,
     find_key,
     products_size,
     read_header,
@@ -69,7 +69,7 @@ class ShardServer:
         self._board: Optional[np.ndarray] = None  # the status: memory that workers pull from
         self._products: Optional[np.ndarray] = None  # inner products: memory that worker 0 pulls
         self._extra: Set[int] = set()  # rows for colluders that arrived in the current epoch
-        self._reports: Dict[int, Report] = {}  # of the current epoch, by rank
+        self._reports: Dict[int, WorkerReport] = {}  # of the current epoch, by rank
         self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
         self._busy = 0.0  # seconds of inner products and attacks in the current epoch
 
@@ -171,7 +171,7 @@ class ShardServer:
         if self._board is None:
             self._board = stored
             self._start_if_ready()
-        report = Report.from_array(pushed)
+        report = WorkerReport.from_array(pushed)
         if report.rank == HELLO:
             return
         followers = range(1, self.setup.workers)  # worker 0, the coordinator, does not report

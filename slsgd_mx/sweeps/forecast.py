@@ -116,7 +116,7 @@ def measure(job: Message, report: Report) -> Message:
 
 
 def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
-    """The time to finish one run that so many workers train at once."""
+    """The time to finish one run that ``workers`` workers train at once."""
     config, start = step.config, step.start
     passes = config.passes * config.sizes.steps_per_pass(config.n, config.batch_size)
     steps = passes if config.local_steps is None else mean(config.local_steps)
@@ -132,7 +132,7 @@ def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
 def forecast(
     plan: Plan, costs: Dict[Network, Measured], processes: int, workers: int = 1
 ) -> Forecast:
-    """The plan's time with so many processes, their memory, and the space its folders will take.
+    """The plan's time, the memory of its processes, and the space its folders will take.
 
     On a parameter server a run is trained by several ``workers``, each a process of its own.
     """

@@ -100,15 +100,15 @@ def carry_out(
 
     With ``engine``, the options of a parameter server, every run is computed on one of its own.
     """
-    useless = {s.config.slug: _why_useless(s, data_dir) for s in plan.steps if not s.open}
+    unusable = {s.config.slug: _why_unusable(s, data_dir) for s in plan.steps if not s.open}
     jobs = [_job(step, plan.home, data_dir, engine) for step in plan.to_do]
     return {
-        **{slug: Result("failed", why) for slug, why in useless.items() if why},
+        **{slug: Result("failed", why) for slug, why in unusable.items() if why},
         **pool.run(jobs, listener),
     }
 
 
-def _why_useless(step: Step, data_dir: Optional[Path]) -> str:
+def _why_unusable(step: Step, data_dir: Optional[Path]) -> str:
     """Why a run that is not going to be computed cannot be used either; "" if it can."""
     if step.outcome.state == "damaged":
         return step.outcome.why

@@ -41,14 +41,14 @@ Listener = Callable[[Job, Message], None]
 class Pool:
     """Child processes that take one job after another; on leaving, they save and are stopped.
 
-    Each of them has so many ``threads``, and these environment ``variables``.
+    Each of them has ``threads`` threads, and these environment ``variables``.
     """
 
     def __init__(self, processes: int, threads: int, **variables: str) -> None:
         self.processes, self.threads, self.variables = processes, threads, variables
         self.idle: List[_Child] = []
         self.busy: List[_Child] = []
-        self.hopeless: Dict[str, str] = {}  # group ("": all groups) -> why its jobs would fail
+        self.blocked: Dict[str, str] = {}  # group ("": all groups) -> why its jobs would fail
 
     def __enter__(self) -> Pool:
         return self
@@ -64,7 +64,7 @@ class Pool:
     def run(self, jobs: Sequence[Job], listener: Optional[Listener] = None) -> Dict[str, Result]:
         """Do all jobs, each after the one it needs; return their results by name."""
         results: Dict[str, Result] = {}
-        self.hopeless = {}
+        self.blocked = {}
         waiting: Deque[Job] = deque(jobs)
         notify = listener or (lambda job, message: None)
         while waiting or self.busy:
@@ -84,7 +84,7 @@ class Pool:
         unfinished = {job.name for job in waiting} | {child.job.name for child in self.busy}
         for job in list(waiting):
             needed = results.get(job.needs or "")
-            why = self.hopeless.get("", "") or self.hopeless.get(job.group, "")
+            why = self.blocked.get("", "") or self.blocked.get(job.group, "")
             if not why and needed is not None and not needed.ok:
                 why = f"it starts after {job.needs}, which failed"
             if why:
@@ -125,9 +125,9 @@ class Pool:
             self.idle.append(child)
         results[child.job.name] = result
         if result.content.get("kind") == "DiskError":
-            self.hopeless[""] = result.why
+            self.blocked[""] = result.why
         elif result.content.get("kind") == "DataError":
-            self.hopeless[child.job.group] = result.why
+            self.blocked[child.job.group] = result.why
         notify(child.job, {"event": "end", "status": result.status})
 
 

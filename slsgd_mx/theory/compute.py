@@ -22,7 +22,9 @@ CHUNK = 4  # seeds of one job
 Listener = Callable[[int], None]  # called with the number of epochs done since the last call
 
 
-class Job(NamedTuple):
+class CaseSeeds(NamedTuple):
+    """Some seeds of a case, which one job measures."""
+
     case: Case
     seeds: Tuple[int, ...]
 
@@ -31,18 +33,18 @@ class Job(NamedTuple):
         return len(self.seeds) * self.case.config.epochs
 
 
-def missing_jobs(folder: Path, cases: Sequence[Case], seeds: int) -> List[Job]:
+def missing_jobs(folder: Path, cases: Sequence[Case], seeds: int) -> List[CaseSeeds]:
     """The jobs that complete seeds 0, 1, ... of every case; the longest first."""
     jobs = []
     for case in cases:
         stored = read_rows(folder, case)
         left = [seed for seed in range(seeds * case.times) if seed not in stored]
-        jobs += [Job(case, tuple(left[i : i + CHUNK])) for i in range(0, len(left), CHUNK)]
+        jobs += [CaseSeeds(case, tuple(left[i : i + CHUNK])) for i in range(0, len(left), CHUNK)]
     return sorted(jobs, key=lambda job: -job.epochs * job.case.config.k)
 
 
 def compute(
-    folder: Path, jobs: Sequence[Job], processes: int, listener: Optional[Listener] = None
+    folder: Path, jobs: Sequence[CaseSeeds], processes: int, listener: Optional[Listener] = None
 ) -> None:
     """Do the jobs; an interrupt keeps those that are done."""
     messages = {f"{job.case.name} {job.seeds[0]}": _to_message(job) for job in jobs}
@@ -78,7 +80,7 @@ def _compute_in_children(messages: Dict[str, Message], processes: int, store: Ca
             raise RunError(f"{name} failed: {result.why}")
 
 
-def _to_message(job: Job) -> Message:
+def _to_message(job: CaseSeeds) -> Message:
     case = {**job.case.__dict__, "config": job.case.config.to_json()}
     return {"do": "slsgd_mx.theory.compute:measure_case", "case": case, "seeds": job.seeds}
 

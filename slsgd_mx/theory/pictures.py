@@ -11,7 +11,7 @@ from slsgd_mx.figures.plot import Curve, Panel, band, draw
 from slsgd_mx.theory import cases, summary
 from slsgd_mx.theory.adversary import largest_ratio
 from slsgd_mx.theory.bounds import printed_lemma, rate, sharp_lemma
-from slsgd_mx.theory.tables import Find, Table, find_all, finder, write_csv
+from slsgd_mx.theory.tables import Find, Table, find_all, finder, write_table
 
 ERROR = r"$F(x_t) - F(x_*)$"
 FLOOR = "Mean error, last half of epochs"
@@ -343,7 +343,7 @@ def draw_part(part: str, folder: Path, out: Path, seeds: Optional[int] = None) -
         picture = make(find)
         paths = [out / f"{name}.png", out / f"{name}.svg"]
         draw(picture.panels, paths, picture.title, picture.note, picture.columns)
-        write_csv(out / f"{name}.csv", ("panel", "curve", "x", "mean", "low", "high"),
+        write_table(out / f"{name}.csv", ("panel", "curve", "x", "mean", "low", "high"),
                   numbers(picture))  # fmt: skip
         made.append(paths[0])
     return made

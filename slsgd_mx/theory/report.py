@@ -10,7 +10,7 @@ from slsgd_mx.theory import cases
 from slsgd_mx.theory.cases import Case
 from slsgd_mx.theory.proof import FINDINGS, Finding
 from slsgd_mx.theory.summary import Assumptions, assumptions
-from slsgd_mx.theory.tables import finder, write_csv
+from slsgd_mx.theory.tables import finder, write_table
 
 TITLES = {"thm1": "Theorem 1", "thm2": "Theorem 2", "prop1": "Proposition 1"}
 
@@ -30,9 +30,9 @@ def write_reports(
     """Write assumptions-PART.csv and proof-PART.csv; return what is in them."""
     find = finder(folder, seeds, more=True)
     reports = [assumptions(find(case)) for case in reported_cases(part)]
-    write_csv(out / f"assumptions-{part}.csv", Assumptions._fields, reports)
+    write_table(out / f"assumptions-{part}.csv", Assumptions._fields, reports)
     findings = FINDINGS[part](find)
-    write_csv(out / f"proof-{part}.csv", Finding._fields, findings)
+    write_table(out / f"proof-{part}.csv", Finding._fields, findings)
     return reports, findings
 
 

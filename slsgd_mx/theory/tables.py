@@ -113,10 +113,10 @@ def find_all(find: Find, cases: Mapping[Key, Case]) -> Dict[Key, Table]:
 def write_rows(folder: Path, case: Case, rows: Rows) -> None:
     """Write the runs of a case, by ascending seed."""
     ordered = (row for seed in sorted(rows) for row in rows[seed])
-    write_csv(Path(folder) / case.file, Row._fields, ordered)
+    write_table(Path(folder) / case.file, Row._fields, ordered)
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a table atomically, with nine digits, so that equal numbers are equal bytes."""
     cells = ([f"{cell:.9g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
     files.write_csv(path, columns, cells)

@@ -50,7 +50,7 @@ def rows_of(config, until=None, **numbers):
 
 
 def write(home, config, state="done", sessions=({"after_epoch": 0},), until=None, **numbers):
-    """A run folder as the store writes it."""
+    """A run folder as the trainer writes it."""
     folder = home / config.slug
     folder.mkdir(parents=True)
     rows = rows_of(config, until, **numbers)

@@ -12,36 +12,38 @@ from slsgd_mx.runs.trainer import train
 VALUES = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "v": np.float32([-0.0, 1e-45])}
 
 
-def made_up_row(store, epoch):
-    return {**dict.fromkeys(store.columns, 0.5), "epoch": epoch, "refused_devices": ""}
+def made_up_row(run_folder, epoch):
+    return {**dict.fromkeys(run_folder.columns, 0.5), "epoch": epoch, "refused_devices": ""}
 
 
 def keep(folder, config, *epochs, diverged=False):
     """A run folder with checkpoints of these epochs, its numbers made up; done after the last."""
-    with RunFolder(folder, config) as store:
-        store.resume()
+    with RunFolder(folder, config) as run_folder:
+        run_folder.resume()
         for t in range(config.eval_every, max(epochs, default=0) + 1, config.eval_every):
-            store.append(made_up_row(store, t))
+            run_folder.append(made_up_row(run_folder, t))
         for epoch in epochs:
-            store.save_checkpoint(epoch, VALUES, {})
+            run_folder.save_checkpoint(epoch, VALUES, {})
         if config.epochs in epochs:
-            store.finish(VALUES)
+            run_folder.finish(VALUES)
         if diverged:
             with pytest.raises(DivergedError):
-                store.mark_diverged(epochs[-1])
+                run_folder.mark_diverged(epochs[-1])
     return folder
 
 
 def store_run(home, config, losses, diverged=False):
     """A finished run folder with a row for each of the losses."""
-    with RunFolder(home / config.slug, config) as store:
-        store.resume()
+    with RunFolder(home / config.slug, config) as run_folder:
+        run_folder.resume()
         for number, loss in enumerate(losses, start=1):
             epoch = config.eval_every * number
             metrics = dict.fromkeys(config.sizes.metrics, float(loss))
-            store.append({**made_up_row(store, epoch), "alpha": config.alpha_at(epoch), **metrics})
-        last = json.dumps(store.rows()[-1]) + "\n"
-        (store.path / ("DIVERGED" if diverged else "DONE")).write_text(last)
+            run_folder.append(
+                {**made_up_row(run_folder, epoch), "alpha": config.alpha_at(epoch), **metrics}
+            )
+        last = json.dumps(run_folder.rows()[-1]) + "\n"
+        (run_folder.path / ("DIVERGED" if diverged else "DONE")).write_text(last)
 
 
 def interrupt(config, folder, epoch, **options):

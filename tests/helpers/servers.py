@@ -13,8 +13,8 @@ from slsgd_mx.parameter_server.protocol import (
     MODEL,
     STATUS,
     Phase,
-    Report,
     Status,
+    WorkerReport,
     finite_slots,
     key_on,
     shard_ranges,
@@ -54,7 +54,7 @@ class Host:
         pushed[:] = math.nan  # it is valid only during the call
 
     def report(self, *numbers):
-        pushed = Report(*numbers).to_array(self.setup.settings.k)
+        pushed = WorkerReport(*numbers).to_array(self.setup.settings.k)
         self.server.push(self.key(STATUS), pushed, self.board)
 
     @property

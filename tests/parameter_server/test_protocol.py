@@ -19,8 +19,8 @@ from slsgd_mx.parameter_server.protocol import (
     SPREAD,
     STATUS,
     ProtocolError,
-    Report,
     Status,
+    WorkerReport,
     check_divisible,
     find_key,
     key_on,
@@ -124,9 +124,9 @@ def bits(values):
 
 @given(st.tuples(doubles, doubles, doubles, doubles, doubles), st.integers(1, 12))
 def test_reports_are_transmitted_bit_for_bit(numbers, k):
-    array = transmit(Report(*numbers).to_array(k))
+    array = transmit(WorkerReport(*numbers).to_array(k))
     assert array.size == status_size(k)
-    assert bits(Report.from_array(array)) == bits(numbers)
+    assert bits(WorkerReport.from_array(array)) == bits(numbers)
 
 
 COUNTS = ("phase", "epoch", "fingerprint", "applied", "done")

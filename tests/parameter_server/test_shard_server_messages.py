@@ -17,8 +17,8 @@ from slsgd_mx.parameter_server.protocol import (
     SCORES,
     STATUS,
     Phase,
-    Report,
     State,
+    WorkerReport,
     status_size,
 )
 
@@ -77,10 +77,10 @@ def test_first_pushes_of_another_size_are_ignored():
         host.server.push(host.key(MODEL), wrong.copy(), wrong)
         assert f"{HEADER + size} values, not 9" in only(host)
     for k in (3, 5):
-        wrong = Report(HELLO, 0).to_array(k)
+        wrong = WorkerReport(HELLO, 0).to_array(k)
         host.server.push(host.key(STATUS), wrong.copy(), wrong)
         assert f"{status_size(k)} values, not {status_size(4)}" in only(host)
-        assert wrong.tobytes() == Report(HELLO, 0).to_array(k).tobytes()
+        assert wrong.tobytes() == WorkerReport(HELLO, 0).to_array(k).tobytes()
     host.greet_model(many.x)
     assert host.server.status.phase == Phase.WAITING
     host.greet_status()
@@ -229,7 +229,7 @@ def test_reports_of_impossible_costs_are_ignored(bad):
 
 def test_reports_of_another_size_and_a_second_hello_are_ignored():
     host = started().hosts[0]
-    report, before = Report(1, 1).to_array(5), host.frozen()
+    report, before = WorkerReport(1, 1).to_array(5), host.frozen()
     line = f"({status_size(5)},), not float32 ({status_size(4)},)"
     check_ignored(host, line, host.server.push, host.key(STATUS), report, host.board)
     host.report(HELLO, 0, 1.0)

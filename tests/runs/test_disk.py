@@ -28,38 +28,38 @@ def full_disk(size):
 
 
 @pytest.fixture
-def store(tmp_path, tiny):
+def run_folder(tmp_path, tiny):
     with RunFolder(tmp_path / "run", tiny()) as opened:
         opened.resume()
         yield opened
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_the_older_ones(store):
-    store.save_checkpoint(1, SMALL, {})
+def test_a_checkpoint_that_does_not_fit_leaves_the_older_ones(run_folder):
+    run_folder.save_checkpoint(1, SMALL, {})
     for size in (20_000, 399_000):  # in the middle, and just before the end
         with full_disk(size), pytest.raises(RunError, match="cannot write to .*" + KEPT):
-            store.save_checkpoint(2, LARGE, {})
-        assert leftovers(store.path) == []
-    assert load_newest(store.path / "checkpoint")[0] == 1
-    store.save_checkpoint(2, LARGE, {})
-    assert load_newest(store.path / "checkpoint")[0] == 2
+            run_folder.save_checkpoint(2, LARGE, {})
+        assert leftovers(run_folder.path) == []
+    assert load_newest(run_folder.path / "checkpoint")[0] == 1
+    run_folder.save_checkpoint(2, LARGE, {})
+    assert load_newest(run_folder.path / "checkpoint")[0] == 2
 
 
-def test_a_row_that_does_not_fit(store):
-    store.append(made_up_row(store, 1))
-    size = (store.path / "metrics.csv").stat().st_size
+def test_a_row_that_does_not_fit(run_folder):
+    run_folder.append(made_up_row(run_folder, 1))
+    size = (run_folder.path / "metrics.csv").stat().st_size
     with full_disk(size + 9), pytest.raises(RunError, match="cannot write to .*" + KEPT):
-        store.append(made_up_row(store, 2))
-    assert [r["epoch"] for r in store.rows()] == ["1"]
+        run_folder.append(made_up_row(run_folder, 2))
+    assert [r["epoch"] for r in run_folder.rows()] == ["1"]
 
 
-def test_a_final_model_that_does_not_fit(store):
-    store.append(made_up_row(store, 1))
-    store.save_checkpoint(1, LARGE, {})
+def test_a_final_model_that_does_not_fit(run_folder):
+    run_folder.append(made_up_row(run_folder, 1))
+    run_folder.save_checkpoint(1, LARGE, {})
     with full_disk(20_000), pytest.raises(RunError, match=KEPT):
-        store.finish(LARGE)
-    assert not store.finished() and leftovers(store.path) == []
-    assert len(list_checkpoints(store.path / "checkpoint")) == 1
+        run_folder.finish(LARGE)
+    assert not run_folder.finished() and leftovers(run_folder.path) == []
+    assert len(list_checkpoints(run_folder.path / "checkpoint")) == 1
 
 
 def test_a_run_goes_on_after_the_disk_was_full(tmp_path, tiny):

@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def store(folder, tiny):
+def run_folder(folder, tiny):
     with RunFolder(folder, tiny()) as opened:
         opened.resume()
         yield opened
@@ -72,81 +72,83 @@ def test_leftovers_of_a_crash_are_removed(folder, tiny):
 # ---- rows ----------------------------------------------------------------------------------
 
 
-def test_rows_come_back_exactly(store, folder):
+def test_rows_come_back_exactly(run_folder, folder):
     value = 0.1 + 0.2
-    store.append({**made_up_row(store, 1), "train_loss": value, "test_loss": np.float64("nan")})
+    run_folder.append(
+        {**made_up_row(run_folder, 1), "train_loss": value, "test_loss": np.float64("nan")}
+    )
     (read,) = read_metrics(folder)
     assert float(read["train_loss"]) == value and read["test_loss"] == "nan"
-    assert list(read) == list(store.columns)
+    assert list(read) == list(run_folder.columns)
 
 
 @pytest.mark.parametrize("size", [1, 5, 20])
-def test_a_last_row_cut_short_is_left_out(store, folder, size):
+def test_a_last_row_cut_short_is_left_out(run_folder, folder, size):
     for epoch in (1, 2, 3):
-        store.append(made_up_row(store, epoch))
+        run_folder.append(made_up_row(run_folder, epoch))
     path = folder / "metrics.csv"
     path.write_bytes(path.read_bytes()[:-size])
-    assert [r["epoch"] for r in store.rows()] == ["1", "2"]
+    assert [r["epoch"] for r in run_folder.rows()] == ["1", "2"]
 
 
 @pytest.mark.parametrize("text", [None, "epoch,alpha\ngarbage\n", "epoch,alpha\n1,\0\0\0\n"])
-def test_damaged_metrics_are_a_clear_error(store, folder, text):
+def test_damaged_metrics_are_a_clear_error(run_folder, folder, text):
     """Rows up to the checkpoint cannot be computed again: never go on without them."""
-    store.append(made_up_row(store, 1))
-    store.save_checkpoint(1, VALUES, {})
+    run_folder.append(made_up_row(run_folder, 1))
+    run_folder.save_checkpoint(1, VALUES, {})
     if text is None:
         (folder / "metrics.csv").unlink()
     else:
         (folder / "metrics.csv").write_text(text)
     with pytest.raises(RunError, match=r"metrics\.csv"):
-        store.resume()
+        run_folder.resume()
 
 
 # ---- checkpoints ---------------------------------------------------------------------------
 
 
-def test_checkpoint_round_trip(store):
-    store.save_checkpoint(7, VALUES, {"refused": 2, "seconds": 0.1})
-    epoch, values, notes = load_newest(store.path / "checkpoint")
+def test_checkpoint_round_trip(run_folder):
+    run_folder.save_checkpoint(7, VALUES, {"refused": 2, "seconds": 0.1})
+    epoch, values, notes = load_newest(run_folder.path / "checkpoint")
     assert (epoch, notes) == (7, {"refused": 2, "seconds": 0.1})
     assert bits(values) == bits(VALUES)
 
 
 @pytest.mark.parametrize("harm", [flip, cut, empty])
-def test_a_corrupt_checkpoint_falls_back_to_the_one_before(store, folder, harm, capsys):
-    store.save_checkpoint(1, VALUES, {})
-    store.save_checkpoint(2, VALUES, {})
+def test_a_corrupt_checkpoint_falls_back_to_the_one_before(run_folder, folder, harm, capsys):
+    run_folder.save_checkpoint(1, VALUES, {})
+    run_folder.save_checkpoint(2, VALUES, {})
     harm(list_checkpoints(folder / "checkpoint")[0])
     assert load_newest(folder / "checkpoint")[0] == 1
     said = capsys.readouterr()
     assert "epoch-000002" in said.out + said.err and "corrupt" in said.out + said.err
 
 
-def test_no_sound_checkpoint_is_an_error_that_loses_nothing(store, folder):
+def test_no_sound_checkpoint_is_an_error_that_loses_nothing(run_folder, folder):
     for epoch in (1, 2):
-        store.append(made_up_row(store, epoch))
-        store.save_checkpoint(epoch, VALUES, {})
+        run_folder.append(made_up_row(run_folder, epoch))
+        run_folder.save_checkpoint(epoch, VALUES, {})
     for path in list_checkpoints(folder / "checkpoint"):
         flip(path)
     before = (folder / "metrics.csv").read_bytes()
     with pytest.raises(RunError, match="no checkpoint in .* is intact: remove the folder"):
-        store.resume()
+        run_folder.resume()
     assert (folder / "metrics.csv").read_bytes() == before
     assert len(list_checkpoints(folder / "checkpoint")) == 2
 
 
-def test_no_checkpoint_starts_from_nothing(store, folder):
-    store.append(made_up_row(store, 1))
-    assert store.resume() == (0, None, {}) and store.rows() == []
+def test_no_checkpoint_starts_from_nothing(run_folder, folder):
+    run_folder.append(made_up_row(run_folder, 1))
+    assert run_folder.resume() == (0, None, {}) and run_folder.rows() == []
     assert load_newest(folder / "checkpoint") == (0, None, {})
 
 
 # ---- whose folder --------------------------------------------------------------------------
 
 
-def test_another_configuration_is_refused_by_its_differences(store, folder, tiny):
+def test_another_configuration_is_refused_by_its_differences(run_folder, folder, tiny):
     before = (folder / "config.json").read_bytes()
-    store.__exit__()
+    run_folder.__exit__()
     for changed in (tiny(b=1, gamma=0.5), tiny(width=3)):
         other = RunFolder(folder, changed)
         for act in (other.__enter__, other.finished):
@@ -178,10 +180,10 @@ def test_a_folder_of_something_else_is_left_alone(folder, tiny):
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 
-def test_a_folder_is_held_by_one_at_a_time(store, folder, tiny):
+def test_a_folder_is_held_by_one_at_a_time(run_folder, folder, tiny):
     with pytest.raises(RunError, match="in use by another process"), RunFolder(folder, tiny()):
         pass
-    store.__exit__()
+    run_folder.__exit__()
     with RunFolder(folder, tiny()):
         pass
 
@@ -189,15 +191,15 @@ def test_a_folder_is_held_by_one_at_a_time(store, folder, tiny):
 # ---- the end of a run ----------------------------------------------------------------------
 
 
-def test_finish(store, folder):
-    last = store.config.epochs
+def test_finish(run_folder, folder):
+    last = run_folder.config.epochs
     for epoch in range(1, last + 1):
-        store.append(made_up_row(store, epoch))
-    store.save_checkpoint(last, VALUES, {})
-    assert not store.finished()
-    store.finish(VALUES)
+        run_folder.append(made_up_row(run_folder, epoch))
+    run_folder.save_checkpoint(last, VALUES, {})
+    assert not run_folder.finished()
+    run_folder.finish(VALUES)
     row, model = (folder / "DONE").read_text().splitlines()
-    assert store.finished() and json.loads(row)["epoch"] == str(last)
+    assert run_folder.finished() and json.loads(row)["epoch"] == str(last)
     assert model == f"model {digest(folder / 'model.params')}"
     assert bits(load_arrays(folder / "model.params")) == bits(VALUES)
     assert list_checkpoints(folder / "checkpoint") == [] and leftovers(folder) == []
@@ -207,21 +209,21 @@ SESSION = {"after_epoch": 0, "threads": 1, "cpu": "c", "mxnet": "m", "numpy": "n
 SESSION.update(slsgd_mx="s", data_sha256="d")
 
 
-def test_manifest_keeps_every_session(store, folder, capsys):
-    store.begin_session(SESSION)
-    store.begin_session({**SESSION, "after_epoch": 5})
-    assert [session["after_epoch"] for session in store.sessions()] == [0, 5]
+def test_manifest_keeps_every_session(run_folder, folder, capsys):
+    run_folder.begin_session(SESSION)
+    run_folder.begin_session({**SESSION, "after_epoch": 5})
+    assert [session["after_epoch"] for session in run_folder.sessions()] == [0, 5]
     assert capsys.readouterr().err == ""
-    store.begin_session({**SESSION, "after_epoch": 6, "threads": 2})
+    run_folder.begin_session({**SESSION, "after_epoch": 6, "threads": 2})
     assert "threads 1 -> 2" in capsys.readouterr().err
     for damage in ("{cut sho", "[]", '{"sessions": 3}'):
         (folder / "manifest.json").write_text(damage)
         with pytest.raises(RunError, match="manifest.json is damaged"):
-            store.begin_session({**SESSION, "after_epoch": 7})
+            run_folder.begin_session({**SESSION, "after_epoch": 7})
 
 
-def test_a_run_does_not_go_on_with_other_data(store):
-    store.begin_session(SESSION)
+def test_a_run_does_not_go_on_with_other_data(run_folder):
+    run_folder.begin_session(SESSION)
     with pytest.raises(RunError, match="other data .*d there, e here"):
-        store.begin_session({**SESSION, "after_epoch": 5, "data_sha256": "e"})
-    store.begin_session({**SESSION, "data_sha256": "e"})  # from the start: nothing is mixed
+        run_folder.begin_session({**SESSION, "after_epoch": 5, "data_sha256": "e"})
+    run_folder.begin_session({**SESSION, "data_sha256": "e"})  # from the start: nothing is mixed

@@ -51,7 +51,7 @@ def start():
 
 
 def wait_for_rows(process, folder, count):
-    """Return as soon as metrics.csv has so many rows; fail if the process ends before."""
+    """Return as soon as metrics.csv has ``count`` rows; fail if the process ends before."""
     give_up = time.monotonic() + 60
     while len(read_metrics(folder)) < count:
         assert process.poll() is None, "it ended before it could be killed"
@@ -61,7 +61,7 @@ def wait_for_rows(process, folder, count):
 
 @pytest.fixture
 def run_and_kill(start, tmp_path):
-    """Start a run, kill it some time after so many rows, or when it renames a certain file."""
+    """Start a run, kill it some time after its first rows, or when it renames a certain file."""
 
     def run_and_kill(config, rows=0, last_words=""):
         folder = tmp_path / "run"

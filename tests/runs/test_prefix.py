@@ -220,14 +220,14 @@ def test_a_damaged_prefix_is_refused(config, prefix, copied, unbroken, tmp_path,
 
 @on_text
 def test_the_model_of_a_finished_run(prefix, copied, config):
-    store = RunFolder(copied, prefix_of(config))
+    folder = RunFolder(copied, prefix_of(config))
     stored = bits(load_arrays(prefix / "model.params"))
-    assert bits(store.model()) == stored
+    assert bits(folder.model()) == stored
     cut_lines(copied / "DONE", 1)  # of a version without digest
-    assert bits(store.model()) == stored
+    assert bits(folder.model()) == stored
     cut(copied / "model.params")
     with pytest.raises(RunError, match=r"model\.params is corrupt"):
-        store.model()
+        folder.model()
 
 
 @on_text

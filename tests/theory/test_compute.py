@@ -14,7 +14,7 @@ from slsgd_mx.theory.measure import measure
 def test_a_child_measures_the_case_it_is_sent():
     """JSON keeps every digit, infinity and NaN (which is compared as text)."""
     case = tiny("attacked", q=1, attack="inf", nonfinite="keep", epochs=2)
-    message = json.loads(json.dumps(compute._to_message(compute.Job(case, (3, 5)))))
+    message = json.loads(json.dumps(compute._to_message(compute.CaseSeeds(case, (3, 5)))))
     reports = []
     compute.measure_case(message, lambda **report: reports.append(report))
     (report,) = json.loads(json.dumps(reports))
