@@ -11,6 +11,8 @@ processor, so a seed should give the same bytes on every machine; `ImageData.dig
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from slsgd_mx.data.images import CLASSES, ImageData, prepare
@@ -48,15 +50,14 @@ def synthetic_images(train_images: int, test_images: int, seed: int = 0) -> Imag
 def draw(images: int, seed: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
     """Return pixels uint8 (images, 3, 24, 24) and labels uint8 (images,) of one stream."""
     # Blocks are always drawn whole, so the first images do not depend on `images`.
-    blocks = [
-        _draw_block(np.random.default_rng(np.random.SeedSequence((seed, stream, i))))
-        for i in range(-(-images // BLOCK))
-    ]
+    blocks = [_draw_block(seed, stream, number) for number in range(-(-images // BLOCK))]
     pixels, labels = (np.concatenate(parts)[:images] for parts in zip(*blocks))
     return pixels, labels
 
 
-def _draw_block(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+@lru_cache(maxsize=8)  # 7 MB; all runs of a sweep use the same images
+def _draw_block(seed: int, stream: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(np.random.SeedSequence((seed, stream, number)))
     # Each row of ten is a permutation of the classes.
     labels = rng.random((BLOCK // CLASSES, CLASSES)).argsort(axis=1).ravel()
     u, v, size = _coordinates(rng)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from slsgd_mx.data import synthetic
 from slsgd_mx.data.synthetic import BLOCK, SHAPES, draw, synthetic_images
 
 
@@ -53,7 +54,8 @@ def test_hue_is_independent_of_the_class(drawn):
 
 
 def test_shape_is_visible(monkeypatch):
-    monkeypatch.setattr("slsgd_mx.data.synthetic.NOISE", 0.0)
+    monkeypatch.setattr(synthetic, "NOISE", 0.0)
+    monkeypatch.setattr(synthetic, "_draw_block", synthetic._draw_block.__wrapped__)  # no cache
     pixels, labels = draw(500, seed=1, stream=0)
     background = np.median(pixels, axis=(2, 3), keepdims=True)
     covered = (np.abs(pixels - background).sum(axis=1) > 12).mean(axis=(1, 2))
