@@ -18,11 +18,10 @@ import os
 import sys
 import warnings
 from types import ModuleType
+from typing import Callable
 
-from slsgd_mx.system.lazy_operators import lazy_operators
+from slsgd_mx.system.lazy_mxnet import import_lazily
 from slsgd_mx.system.threads import VARIABLE, thread_count
-
-__all__ = ["import_gluonnlp", "mx"]
 
 NOISE = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, SyntaxWarning)
 
@@ -44,7 +43,7 @@ def obstacle(python: tuple[int, ...], numpy: str) -> str | None:
     return None
 
 
-def _import(module: str, requirement: str) -> ModuleType:
+def _import(module: str, requirement: str, load: Callable) -> ModuleType:
     """Import a module without its warnings, and never as a parameter server.
 
     Raises an ImportError if it fails; one sentence says what to install.
@@ -54,7 +53,7 @@ def _import(module: str, requirement: str) -> ModuleType:
         for category in NOISE:
             warnings.simplefilter("ignore", category)
         try:
-            return importlib.import_module(module)
+            return load(module)
         except ModuleNotFoundError as error:
             missing = error.name or module
             install = {module: requirement, "distutils": "setuptools"}.get(missing, missing)
@@ -85,13 +84,12 @@ def _import_mxnet() -> ModuleType:
     # Waiting OpenMP threads spin, which wastes time if other processes occupy a core.  Measured
     # with both cores busy: 223 images/s with this bound, 141 without; on idle cores no difference.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    with lazy_operators():
-        return _import("mxnet", "mxnet==1.9.1")
+    return _import("mxnet", "mxnet==1.9.1", import_lazily)
 
 
 def import_gluonnlp() -> ModuleType:
     """Import GluonNLP, which takes a second and is needed only by the language model."""
-    return _import("gluonnlp", "gluonnlp==0.10.0")
+    return _import("gluonnlp", "gluonnlp==0.10.0", importlib.import_module)
 
 
 mx = _import_mxnet()

@@ -108,7 +108,6 @@ def test_numpy_2_is_refused_before_mxnet_is_imported():
     [
         ("numpy", 'numpy is not installed: pip install "numpy<2".'),
         ("mxnet", 'mxnet is not installed: pip install "mxnet==1.9.1".'),
-        ("requests", 'requests is not installed: pip install "requests".'),  # imported by MXNet
     ],
 )
 def test_a_missing_package_is_named_with_the_remedy(module, sentence):

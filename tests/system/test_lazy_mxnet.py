@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from operator import attrgetter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from slsgd_mx.system.lazy_operators import _first_call, make_lazy, stand_in
+from slsgd_mx.system.lazy_mxnet import _first_call, import_lazily, make_lazy, stand_in
 from slsgd_mx.system.mxnet import mx
 
 
@@ -40,8 +41,17 @@ def test_docstring_set_before_the_first_call_is_kept():
     assert (function(5), function.__doc__) == (10, "MXNet's own.")
 
 
+@pytest.mark.parametrize("text, error", [("x = 1", None), ("1 / 0", ZeroDivisionError)])
+def test_package_without_mxnets_modules_is_imported_as_usual(tmp_path, monkeypatch, text, error):
+    (tmp_path / "other_mxnet").mkdir()
+    (tmp_path / "other_mxnet" / "__init__.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(error) if error else nullcontext():
+        assert import_lazily("other_mxnet").x == import_lazily("other_mxnet").x == 1
+    assert (sys.modules.pop("other_mxnet", None) is None) == bool(error)
+
+
 def test_unexpected_internals_are_left_alone():
-    """Another version of MXNet is imported as if this module did not exist."""
 
     def register(root, make_op_func):  # fmt: skip
         return make_op_func(None, "double", "double")
@@ -104,8 +114,9 @@ def test_hybridized_block_equals_its_imperative_form():
 
 
 MIXED_PRECISION = """
-import json
+import json, sys
 from slsgd_mx.system.mxnet import mx
+assert "requests" not in sys.modules and mx.gluon.utils.requests.get.__module__ == "requests.api"
 from mxnet.contrib import amp
 amp.init("bfloat16")
 x = mx.nd.ones((1, 4))
