@@ -226,9 +226,6 @@ def find_port() -> int:
         return probe.getsockname()[1]
 
 
-# ---- in the child processes ----------------------------------------------------------------
-
-
 def play_role(job: Message, report: Report) -> Message:
     """Be a scheduler, a server or a worker until the run ends; the job of a child process."""
     from slsgd_mx.parameter_server import roles

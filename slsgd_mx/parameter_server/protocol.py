@@ -124,9 +124,6 @@ def read_header(pushed: np.ndarray) -> Tuple[int, int]:
     return int(epoch), int(slot)
 
 
-# ---- status and reports: float64 numbers in arrays that MXNet takes for float32 ------------
-
-
 class WorkerReport(NamedTuple):
     """A worker's message that it has pushed all its slots of an epoch, and what that cost."""
 

@@ -44,9 +44,6 @@ class Forecast:
     disk_bytes: float
 
 
-# ---- the trial -----------------------------------------------------------------------------
-
-
 def network(config: RunConfig) -> Network:
     """What determines the cost of a step (network, batch) and of an exchange (k)."""
     return (config.sizes.network, config.batch_size, config.k)
@@ -110,9 +107,6 @@ def measure(job: Message, report: Report) -> Message:
         "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * memory_unit,
     }
     return {"measured": measured}
-
-
-# ---- the forecast --------------------------------------------------------------------------
 
 
 def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:

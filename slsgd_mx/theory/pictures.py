@@ -68,9 +68,6 @@ def over_values(label: str, tables: Dict[float, Table], value: Callable, **more)
     return Curve(label, list(tables), np.array([value(t) for t in tables.values()]).T, **more)
 
 
-# ---- Theorem 1 -----------------------------------------------------------------------------------
-
-
 def bound_picture(find: Find) -> Picture:
     panels = []
     for case in cases.problem_cases().values():
@@ -174,9 +171,6 @@ def schedule_picture(find: Find) -> Picture:
         Panel(title, "Share of first error left", left, xlabel="T", **look),
     ]
     return Picture(panels, "The remark on vanishing alpha", "n=40, k=10, gamma=0.1, H=4.")
-
-
-# ---- Theorem 2 -----------------------------------------------------------------------------------
 
 
 DRAWN = ("none", "trimmed", "negation-1e6", "gaussian-1e6", "away")
@@ -314,9 +308,6 @@ def negation_picture(find: Find) -> Picture:
     ]
     note = "n=40, k=10, q=2 push -((k-q)/q) x + c; equal devices, T=10."
     return Picture(panels, "Proposition 1: without trimming the error follows c", note)
-
-
-# ---- all pictures --------------------------------------------------------------------------------
 
 
 PICTURES: Dict[str, Dict[str, Callable[[Find], Picture]]] = {

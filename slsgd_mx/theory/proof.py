@@ -28,9 +28,6 @@ class Finding(NamedTuple):
     verdict: str
 
 
-# ---- Theorem 1 -----------------------------------------------------------------------------------
-
-
 def theorem_1(find: Find) -> List[Finding]:
     """Theorem 1 and its remark."""
     return [*local_steps(), *floor(find), *rates(find), *weight(find), *schedules(find)]
@@ -150,9 +147,6 @@ def schedules(find: Find) -> List[Finding]:
     ]  # fmt: skip
 
 
-# ---- Theorem 2 -----------------------------------------------------------------------------------
-
-
 def theorem_2(find: Find) -> List[Finding]:
     """Theorem 2 and the lemma inside it."""
     return [*lemma(find), *pushes(), *constants(find), *growth(find)]
@@ -262,9 +256,6 @@ def growth(find: Find) -> List[Finding]:
                         "see C11")
             )  # fmt: skip
     return found
-
-
-# ---- Proposition 1 -------------------------------------------------------------------------------
 
 
 def proposition_1(find: Find) -> List[Finding]:

@@ -27,15 +27,16 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.tasks.problems.sizes import Problem
 
+Array = np.ndarray
 OMEGA = 2.0  # frequency of the cosines of "waves"
 
 
-def symmetric(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def symmetric(n: int, d: int, rng: np.random.Generator) -> Array:
     """Draw normal offsets (n, d) with mean 0 and variance 1 on each coordinate."""
     return _standardised(rng.standard_normal((n, d)))
 
 
-def skewed(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+def skewed(n: int, d: int, rng: np.random.Generator) -> Array:
     """Draw offsets (n, d) of which, on each coordinate, a random fifth lie far out on one side.
 
     >>> sorted(set(skewed(10, 3, np.random.default_rng(0)).ravel().round(6).tolist()))
@@ -45,12 +46,12 @@ def skewed(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return _standardised(np.stack([-1.0 * rng.permutation(far) for _ in range(d)], axis=1))
 
 
-def _standardised(u: np.ndarray) -> np.ndarray:
+def _standardised(u: Array) -> Array:
     spread = u.std(axis=0)
     return (u - u.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-POPULATIONS: Dict[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
+POPULATIONS: Dict[str, Callable[[int, int, np.random.Generator], Array]] = {
     "symmetric": symmetric,
     "skewed": skewed,
 }
@@ -62,9 +63,9 @@ class Objective(abc.ABC):
     L: float  # L and mu are the constants of Assumption 2, for every sample z
     mu: float
     mu_F: float  # the lower bound mu for F alone, which the proof uses; at least mu
-    x_star: np.ndarray  # (d,), a global minimum of F, the nearest to x_0 if there are several
-    inputs: np.ndarray  # (n, m, d), the samples
-    labels: np.ndarray  # (n, m); quadratics do not use them
+    x_star: Array  # (d,), a global minimum of F, the nearest to x_0 if there are several
+    inputs: Array  # (n, m, d), the samples
+    labels: Array  # (n, m); quadratics do not use them
     gradient_is_bounded = False  # on all of R^d, as Assumption 3 requires
 
     def __init__(self, sizes: Problem, n: int) -> None:
@@ -84,16 +85,14 @@ class Objective(abc.ABC):
         """Choose among several minima once x_0 is known."""
 
     @abc.abstractmethod
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Array) -> float:
         """Return F(x)."""
 
     @abc.abstractmethod
-    def gradient(
-        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
+    def gradient(self, x: Array, device: int, inputs: Array, labels: Array) -> Array:
         """Return the gradient (d,) of the mean of f(x; z) over some samples of a device."""
 
-    def sample_gradients(self, x: np.ndarray) -> np.ndarray:
+    def sample_gradients(self, x: Array) -> Array:
         """Return the gradient of f(x; z) for every sample, (n, m, d)."""
         gradients = [
             self.gradient(x, i, self.inputs[i, s : s + 1], self.labels[i, s : s + 1])
@@ -101,19 +100,19 @@ class Objective(abc.ABC):
         ]
         return np.reshape(gradients, self.inputs.shape)
 
-    def full_gradient(self, x: np.ndarray) -> np.ndarray:
+    def full_gradient(self, x: Array) -> Array:
         """Return the gradient of F at x, (d,)."""
         parts = [self.gradient(x, i, self.inputs[i], self.labels[i]) for i in range(self.n)]
         return np.mean(parts, axis=0)
 
-    def error(self, x: np.ndarray) -> float:
+    def error(self, x: Array) -> float:
         """Return F(x) - F(x_*)."""
         return self.value(x) - self.least
 
     def _rng(self, purpose: str) -> np.random.Generator:
         return stream(self.sizes.instance, f"problem-{purpose}")
 
-    def _optima(self, rng: np.random.Generator) -> np.ndarray:
+    def _optima(self, rng: np.random.Generator) -> Array:
         """Draw the optimum of each device, (n, d)."""
         sizes = self.sizes
         common = rng.standard_normal(sizes.dimension)
@@ -147,12 +146,10 @@ class Quadratic(Objective):
         """Let x_* agree with x_0 on the coordinates on which F does not depend."""
         self.x_star = np.where(self.total > 0, self.x_star, self.x_0)
 
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Array) -> float:
         return self.constant + 0.5 * float(self.total @ (x - self.x_star) ** 2)
 
-    def gradient(
-        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
+    def gradient(self, x: Array, device: int, inputs: Array, labels: Array) -> Array:
         return self.curvatures[device] * (x - inputs.mean(axis=0))
 
 
@@ -171,13 +168,11 @@ class Waves(Quadratic):
         if (self.total <= 0).any():
             raise ConfigError(f"mu={self.sizes.mu} is out of range: waves need mu > 0")
 
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Array) -> float:
         ripple = 1.0 - np.cos(OMEGA * (x - self.x_star))
         return super().value(x) + self.sizes.waves * float(ripple.sum())
 
-    def gradient(
-        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
+    def gradient(self, x: Array, device: int, inputs: Array, labels: Array) -> Array:
         slope = self.sizes.waves * OMEGA * np.sin(OMEGA * (x - self.x_star))
         return super().gradient(x, device, inputs, labels) + slope
 
@@ -197,12 +192,10 @@ class LeastSquares(Objective):
         self.mu = float((u**2).min()) if sizes.dimension == 1 else 0.0
         self.mu_F = float(np.linalg.eigvalsh(u.T @ u / len(u))[0])
 
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Array) -> float:
         return 0.5 * float(np.mean((self.inputs @ x - self.labels) ** 2))
 
-    def gradient(
-        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
+    def gradient(self, x: Array, device: int, inputs: Array, labels: Array) -> Array:
         return (inputs @ x - labels) @ inputs / len(labels)
 
 
@@ -222,7 +215,7 @@ class Logistic(Objective):
         self.L, self.mu, self.mu_F = float((u**2).sum(axis=1).max()) / 4, 0.0, 0.0
         self.x_star = self._minimise(u, self.labels.ravel())
 
-    def _minimise(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _minimise(self, u: Array, y: Array) -> Array:
         """Return x_* by Newton's method; a step that increases F is halved."""
         x = np.zeros(u.shape[1])
         for _ in range(200):
@@ -244,27 +237,25 @@ class Logistic(Objective):
             "choose another instance, more samples or more noise"
         )
 
-    def value(self, x: np.ndarray) -> float:
+    def value(self, x: Array) -> float:
         return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * self.labels) * (self.inputs @ x))))
 
-    def gradient(
-        self, x: np.ndarray, device: int, inputs: np.ndarray, labels: np.ndarray
-    ) -> np.ndarray:
+    def gradient(self, x: Array, device: int, inputs: Array, labels: Array) -> Array:
         return (_sigmoid(inputs @ x) - labels) @ inputs / len(labels)
 
 
-def _sigmoid(t: np.ndarray) -> np.ndarray:
+def _sigmoid(t: Array) -> Array:
     return 0.5 * (1.0 + np.tanh(0.5 * t))
 
 
-def spectrum(sizes: Problem) -> np.ndarray:
+def spectrum(sizes: Problem) -> Array:
     """Return curvatures (d,) from mu to L, evenly spaced on a log scale (linear if mu = 0)."""
     if sizes.mu > 0:
         return np.geomspace(sizes.mu, sizes.L, sizes.dimension)
     return np.linspace(0.0, sizes.L, sizes.dimension)
 
 
-def scaled_inputs(n: int, sizes: Problem, longest: float, rng: np.random.Generator) -> np.ndarray:
+def scaled_inputs(n: int, sizes: Problem, longest: float, rng: np.random.Generator) -> Array:
     """Draw normal inputs (n, m, d), stretched differently on each device, at most so long."""
     raw = rng.standard_normal((n, sizes.samples, sizes.dimension))
     stretch = np.exp(sizes.curvature * rng.standard_normal((n, 1, sizes.dimension)))
