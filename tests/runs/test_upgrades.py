@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ import slsgd_mx.config
 from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
 from slsgd_mx.errors import DataError, DivergedError, RunError
 from slsgd_mx.parameter_server.launcher import launch
+from slsgd_mx.parameter_server.roles import _coordinate
 from slsgd_mx.runs import trainer
 from slsgd_mx.runs.folder import COST_COLUMNS, RunFolder, RunIndex, read_config
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool
+from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.sizes import SIZES
 
 WRITTEN = Path(__file__).parent / "written_by_0.1.0"
@@ -244,6 +247,15 @@ def test_a_diverged_run_is_not_returned_for_other_data(computed, tmp_path):
         train(config, folder, data_dir=tmp_path / "theirs")
     with pytest.raises(DivergedError):
         train(config, folder, data_dir=tmp_path / "ours")
+
+
+def test_worker_0_does_not_return_a_finished_run_for_other_data(computed, tmp_path):
+    (config, folder), server = computed, Mock()
+    tasks = [build_task(config, tmp_path / place) for place in ("ours", "theirs")]
+    assert _coordinate(config, tasks[0], server, folder, None, None).resumed_from == 2
+    with pytest.raises(RunError, match="was computed on other data"):
+        _coordinate(config, tasks[1], server, folder, None, None)
+    assert server.end.call_count == 2  # the other processes exit in both cases
 
 
 def test_a_sweep_does_not_use_runs_on_other_data(computed, tmp_path):

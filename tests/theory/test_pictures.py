@@ -8,6 +8,8 @@ import pytest
 from helpers.theory_tables import make
 from matplotlib.mathtext import MathTextParser
 
+from slsgd_mx.figures import style
+from slsgd_mx.figures.plot import draw
 from slsgd_mx.theory import PARTS
 from slsgd_mx.theory.cases import ALPHAS, alpha_cases
 from slsgd_mx.theory.pictures import PICTURES, draw_part, numbers
@@ -37,8 +39,13 @@ def means(part, name, panel, *curves):
 
 
 @pytest.mark.parametrize("part, name", NAMES)
-def test_every_panel_can_be_drawn(part, name):
+def test_every_panel_can_be_drawn(part, name, tmp_path, monkeypatch):
+    """One of each kind really is: a trade-off, a linear axis, constants; below, Proposition 1."""
     picture = picture_of(part, name)
+    if name in ("thm1-steps", "thm1-schedule", "thm2-lemma"):
+        monkeypatch.setitem(style.STYLE, "figure.dpi", 30)
+        draw(picture.panels, [tmp_path / "x.png"], picture.title, picture.note, picture.columns)
+        assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     texts = [picture.title, picture.note]
     for panel in picture.panels:
         low, high = panel.ylim
