@@ -25,9 +25,6 @@ def sizes(**changes):
     return dict(sizes=Cifar(**changes))
 
 
-# ---- what is refused -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "values, message",
     [
@@ -101,9 +98,6 @@ def test_words_for_numbers(name):
     refused(name, **{"q": 1, name: "much"})
 
 
-# ---- what is warned about ------------------------------------------------------------------
-
-
 def test_warnings():
     assert RunConfig().warnings() == []
     assert RunConfig(q=2, b=2).warnings() == []
@@ -115,9 +109,6 @@ def test_warnings():
     assert "alpha=0.8 takes effect after epoch 400" in never and "T=400" in never
     assert RunConfig(alpha=0.8, epochs=401).warnings() == []
     assert RunConfig(alpha=0.8, epochs=5, alpha_schedule="constant").warnings() == []
-
-
-# ---- identity ------------------------------------------------------------------------------
 
 
 @st.composite
@@ -203,9 +194,6 @@ def test_unknown_or_illegal_fields_in_json():
 def test_a_configuration_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         RunConfig().b = 3
-
-
-# ---- attacks written out -------------------------------------------------------------------
 
 
 def test_the_tasks_own_attack_is_written_out():

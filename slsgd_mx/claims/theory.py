@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import List, Sequence
 
 import numpy as np
@@ -17,35 +18,30 @@ ABOVE = "share of epochs above the bound"
 
 def judge_rate(evidence: Evidence) -> List[Check]:
     """C10."""
+    compare = partial(compare_tables, evidence)
     checks = [
-        compare_tables(
-            evidence, f"{case.title}: {ABOVE}", NEVER, [case], above, summary.cannot_exceed
-        )
+        compare(f"{case.title}: {ABOVE}", NEVER, [case], above, summary.cannot_exceed)
         for case in cases.problem_cases().values()
     ]
     limit = Limit(AT_MOST, 0.01, 0.0, least=2)
     for case in cases.rate_cases().values():
         what = f"no floor, {case.title}: log10 of error by rate^t F(x_0) - F(x_*), at its largest"
-        checks.append(compare_tables(evidence, what, limit, [case], summary.log_excess_of_rate))
+        checks.append(compare(what, limit, [case], summary.log_excess_of_rate))
     small, large = min(cases.ALPHAS), max(cases.ALPHAS)
     for world, by_alpha in cases.alpha_cases().items():
         pair = [by_alpha[small], by_alpha[large]]
         name = f"{cases.WORLDS[world][1]}: alpha={small:g} by alpha={large:g}"
         less, more = Limit(AT_MOST, 0.0, 0.0, least=2), Limit(AT_LEAST, 0.0, 0.0, least=2)
-        checks.append(
-            compare_tables(evidence, f"{name}, log10 of the floor", less, pair, log_floors)
-        )
-        checks.append(compare_tables(evidence, f"{name}, log10 of epochs", more, pair, log_epochs))
+        checks.append(compare(f"{name}, log10 of the floor", less, pair, log_floors))
+        checks.append(compare(f"{name}, log10 of epochs", more, pair, log_epochs))
     return checks
 
 
 def judge_trimming(evidence: Evidence) -> List[Check]:
     """C11."""
-    attacks = cases.attack_cases()
+    attacks, compare = cases.attack_cases(), partial(compare_tables, evidence)
     checks = [
-        compare_tables(
-            evidence, f"{case.title}: {ABOVE}", NEVER, [case, cases.unattacked(case)], above
-        )
+        compare(f"{case.title}: {ABOVE}", NEVER, [case, cases.unattacked(case)], above)
         for case in attacks.values()
         if case.config.q
     ]
@@ -53,20 +49,18 @@ def judge_trimming(evidence: Evidence) -> List[Check]:
         swept = [c for line in cases.sweep_cases(population).values() for c in line.values()]
         pairs = [each for case in swept for each in (case, cases.unattacked(case))]
         what = f"{population}, every q, b and k: largest {ABOVE}"
-        checks.append(compare_tables(evidence, what, NEVER, pairs, above))
+        checks.append(compare(what, NEVER, pairs, above))
     for name in ("negation", "gaussian"):
         pair = [attacks[f"{name}-1e6"], attacks[f"{name}-1e2"]]
         limit = Limit(AT_MOST, 0.1, 0.0, least=2)
         what = f"{name}, c=1e6 by c=1e2: log10 of the floor"
-        checks.append(compare_tables(evidence, what, limit, pair, log_floors))
+        checks.append(compare(what, limit, pair, log_floors))
     for population in cases.POPULATIONS:
         for symbol, sweep in cases.sweep_cases(population).items():
             low, high = min(sweep), max(sweep)
             limit = Limit(AT_MOST if symbol == "k" else AT_LEAST, 0.0, 0.0, least=2)
             what = f"{population}, {symbol}={high} by {symbol}={low}: log10 of the floor"
-            checks.append(
-                compare_tables(evidence, what, limit, [sweep[high], sweep[low]], log_floors)
-            )
+            checks.append(compare(what, limit, [sweep[high], sweep[low]], log_floors))
     return checks
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
 
 import click
 
@@ -33,9 +32,7 @@ CURVES = {
         help="Folder for the runs and the picture. Default: runs/demo, runs/demo-laptop, ...",
     ),
 )
-def demo(
-    preset: str, epochs: Optional[int], data_dir: Optional[Path], runs: Optional[Path]
-) -> None:
+def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | None) -> None:
     """Compare FedAvg and SLSGD under attack, in a minute.
 
     Trains FedAvg without attack, FedAvg with 2 of 10 workers poisoned in every epoch (their labels

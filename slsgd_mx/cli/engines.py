@@ -70,9 +70,8 @@ def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> N
     known: List[str] = [name for name, module in COMMANDS.items() if module == "training"]
     if not command or command[0] not in known:
         found = repr(command[0]) if command else "nothing"
-        raise click.UsageError(
-            f"after -- comes a training command ({', '.join(known)}), not {found}"
-        )
+        names = ", ".join(known)
+        raise click.UsageError(f"after -- comes a training command ({names}), not {found}")
     name, *words = command
     ctx.obj = engine
     inner = ctx.find_root().command.get_command(ctx, name)

@@ -194,9 +194,8 @@ def pick(name: str, **changes: Any) -> Callable:
     attributes = {**attributes, **changes}
     if attributes.get("multiple"):
         attributes["default"] = ()
-    return click.option(
-        *flags, show_default=attributes["default"] not in (None, False, ()), **attributes
-    )
+    shown = attributes["default"] not in (None, False, ())
+    return click.option(*flags, show_default=shown, **attributes)
 
 
 def parameter(name: str) -> str:

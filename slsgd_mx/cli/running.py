@@ -20,9 +20,7 @@ from slsgd_mx.runs.trainer import Progress, RunResult
 from slsgd_mx.system import signals
 
 
-def run_repeats(
-    config: RunConfig, repeats: int, out: Optional[Path], data_dir: Optional[Path]
-) -> None:
+def run_repeats(config: RunConfig, repeats: int, out: Path | None, data_dir: Path | None) -> None:
     """Train with seeds seed .. seed+repeats-1, one after the other; report their mean."""
     index = RunIndex(Path("runs") if out is None else out)
     if repeats == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Sequence
 
 import click
 
@@ -34,9 +34,7 @@ from slsgd_mx.theory import PARTS, SEEDS
     ),
     pick("jobs", help="Processes at the same time. Default: one per core."),
 )
-def theory(
-    part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: Optional[int]
-) -> None:
+def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: int | None) -> None:
     """Compare the paper's theorems with measurements.
 
     Theorems 1 and 2 and Proposition 1: Algorithm 1 runs, through the same code as everywhere else,

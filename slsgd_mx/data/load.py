@@ -13,9 +13,7 @@ from slsgd_mx.data.text import TextData
 from slsgd_mx.data.wikitext2 import load_wikitext2
 
 
-def load_images(
-    name: str, data_dir: Optional[Path], train_images: int, test_images: int
-) -> ImageData:
+def load_images(name: str, data_dir: Path | None, train_images: int, test_images: int) -> ImageData:
     """Return the first images of ``"cifar10"``, or as many ``"synthetic"`` ones."""
     if name == "synthetic":
         return synthetic_images(train_images, test_images)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import IO, Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import IO, Iterator, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -28,9 +28,7 @@ def data_home() -> Path:
     return Path(pooch.os_cache("slsgd-mx"))
 
 
-def find_data(
-    name: str, data_dir: Optional[PathLike], layouts: Layouts
-) -> Tuple[Path, Optional[str]]:
+def find_data(name: str, data_dir: PathLike | None, layouts: Layouts) -> Tuple[Path, str | None]:
     """Find a data set of `DATASETS`: return (folder of its files, layout), or (archive, None).
 
     `data_dir` is a folder that contains the files, one of the `layouts` or an official archive; or

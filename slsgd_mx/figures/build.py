@@ -180,22 +180,16 @@ def _metrics(
     remarks = remarks_on(lines, outcomes)
     panels, rows = [], []
     for group, members in lines.items():
+        decay_epoch = decay_epoch_of(line.runs[0] for line in members)
+        look = {"decay_epoch": decay_epoch, "zoom": figure.zoom}
         for metric in sizes.panels:
             curves = [
                 line_curve(line, outcomes, metric, styles[line.label], remarks[group, line.label])
                 for line in members
             ]
             title, ylabel = TITLES[metric]
-            panels.append(
-                Panel(
-                    joined(title, group),
-                    ylabel,
-                    curves,
-                    decay_epoch=decay_epoch_of(line.runs[0] for line in members),
-                    ylim=limits(members, curves, metric, figure.zoom),
-                    zoom=figure.zoom,
-                )
-            )
+            ylim = limits(members, curves, metric, figure.zoom)
+            panels.append(Panel(joined(title, group), ylabel, curves, ylim=ylim, **look))
         for line in members:
             for run in line.runs:
                 cells = [plain(group), plain(line.label), f"{run.alpha:g}", str(run.b), str(run.q)]

@@ -6,7 +6,6 @@
     node          joining and leaving the parameter server, waiting with a limit, lost nodes
     buffers       arrays that a worker sends and receives
     client        the parameter server as a worker sees it: a ``slsgd_mx.core.server.Server``
-    shares        which slots of S_t each worker trains
     roles         what the scheduler, a server and a worker do, however they are started
     launcher      start all roles on one machine, watch and restart them
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, List, Optional, Sequence
 
 from slsgd_mx.config import RunConfig
-from slsgd_mx.core.algorithm import init_server, run_epoch
+from slsgd_mx.core.algorithm import init_server, local_iterations, run_epoch, select_devices
 from slsgd_mx.core.server import settings_of
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import LostError, SlsgdError
@@ -16,7 +16,6 @@ from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
 from slsgd_mx.parameter_server.node import Cluster, Node, say
 from slsgd_mx.parameter_server.protocol import check_divisible, shard_ranges
 from slsgd_mx.parameter_server.shard_server import ShardServer
-from slsgd_mx.parameter_server.shares import share_slots
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
 from slsgd_mx.runs.trainer import Listener, RunResult, run
@@ -138,3 +137,24 @@ def _follow(config: RunConfig, task: Task, server: ParameterServerClient) -> Non
                 server.help_evaluate(task)
         except Overtaken:
             say(f"the others finished epoch {t}, or the run, without this worker")
+
+
+def share_slots(t: int, config: RunConfig, task: Task, workers: int) -> List[List[int]]:
+    """The slots of every worker in epoch t, with about the same number of steps for each."""
+    devices = select_devices(config, t)
+    return balance([local_iterations(t, int(d), config, task) for d in devices], workers)
+
+
+def balance(steps: Sequence[int], workers: int) -> List[List[int]]:
+    """Assign slots, longest first, to the worker with the fewest steps (ties: the lower rank).
+
+    >>> balance([5, 1, 1, 3], workers=2)
+    [[0], [1, 2, 3]]
+    """
+    shares: List[List[int]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    for slot in sorted(range(len(steps)), key=lambda slot: -steps[slot]):
+        least = loads.index(min(loads))
+        shares[least].append(slot)
+        loads[least] += steps[slot]
+    return [sorted(share) for share in shares]

@@ -234,10 +234,9 @@ class RunFolder:
         unknown = [name for name in (rows[0] if rows else ()) if name not in self.columns]
         self.columns = (*self.columns, *unknown)
         cells = [[row.get(column, "") for column in self.columns] for row in rows]
+        text = files.to_csv(self.columns, cells)
         with files.disk_errors(self.path):
-            files.write_atomically(
-                self.path / "metrics.csv", files.to_csv(self.columns, cells).encode()
-            )
+            files.write_atomically(self.path / "metrics.csv", text.encode())
 
     def _write_pushes(self, rows: List[Pushes]) -> None:
         with files.disk_errors(self.path):

@@ -121,14 +121,9 @@ def _why_unusable(step: Step, data_dir: Optional[Path]) -> str:
 
 def _job(step: Step, home: Path, data_dir: Optional[Path], engine: Optional[Dict[str, Any]]) -> Job:
     slug, prefix = step.config.slug, step.prefix
-    message = {
-        "do": "slsgd_mx.sweeps.job:train",
-        "config": step.config.to_json(),
-        "folder": str(step.folder),
-        "prefix": None if prefix is None else str(prefix.folder),
-        "data_dir": None if data_dir is None else str(data_dir),
-        "engine": engine,
-        "log": str(home / "logs" / f"{slug}.log"),
-    }
+    paths = {"folder": step.folder, "data_dir": data_dir, "log": home / "logs" / f"{slug}.log"}
+    paths["prefix"] = None if prefix is None else prefix.folder
+    message = {name: None if path is None else str(path) for name, path in paths.items()}
+    message.update(do="slsgd_mx.sweeps.job:train", config=step.config.to_json(), engine=engine)
     needs = None if prefix is None else prefix.config.slug
     return Job(slug, message, needs, step.config.sizes.data)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from functools import partial, wraps
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from types import FunctionType, ModuleType
@@ -51,20 +51,16 @@ class _Later(ModuleType):
 def make_lazy(base: ModuleType) -> None:
     """Make ``mxnet.base`` register stand-ins; leave functions that are not as expected alone."""
     for name in REGISTER:
-        register = getattr(base, name, None)
-        if isinstance(register, FunctionType) and MAKE in inspect.signature(register).parameters:
-            setattr(base, name, _register_lazily(register))
+        function = getattr(base, name, None)
+        if callable(function) and MAKE in inspect.signature(function).parameters:
+            setattr(base, name, partial(_register, function))
 
 
-def _register_lazily(register: FunctionType) -> FunctionType:
-    @wraps(register)
-    def register_stand_ins(*args, **kwargs):
-        call = inspect.signature(register).bind(*args, **kwargs)
-        if isinstance(call.arguments[MAKE], FunctionType):
-            call.arguments[MAKE] = partial(stand_in, call.arguments[MAKE])
-        return register(*call.args, **call.kwargs)
-
-    return register_stand_ins
+def _register(function: Callable, *args, **kwargs):
+    call = inspect.signature(function).bind(*args, **kwargs)
+    if isinstance(call.arguments[MAKE], FunctionType):
+        call.arguments[MAKE] = partial(stand_in, call.arguments[MAKE])
+    return function(*call.args, **call.kwargs)
 
 
 def stand_in(make: Callable[..., FunctionType], handle, name: str, func_name: str) -> FunctionType:

@@ -110,9 +110,6 @@ def test_samples_decide_before_counts_and_counts_before_checks_that_could_not_fa
     assert "| 1 of the 2 checks that could fail hold (1 could not); failed 0.5" in said
 
 
-# ---- the command ---------------------------------------------------------------------------------
-
-
 ASKED = ["--preset", "smoke", "--repeats", "1", "--seed", "7", "--epochs", "16"]
 
 

@@ -50,9 +50,6 @@ def test_split_returns_views_of_the_vector(model):
     assert model.split(vector)["w"].tolist() == [[0, -1, -2], [-3, -4, -5]]
 
 
-# ---- parts of ranges -----------------------------------------------------------------------
-
-
 ranges = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).map(tuple)
 
 
@@ -67,9 +64,6 @@ def test_cut_keeps_exactly_the_coordinates_within(parts, within):
         assert 0 <= start < stop <= inside.size
         found[start:stop] = True
     assert found.tolist() == inside.tolist()
-
-
-# ---- lines 14 and 15 -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.7, 0.01])

@@ -68,9 +68,6 @@ def test_result_does_not_depend_on_the_order_of_arrival_or_of_slots():
     assert all(result == results[0] for result in results)
 
 
-# ---- the moving average --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("b", [0, 1])
 def test_alpha_one_gives_the_bytes_of_the_aggregate(b):
     pushed, server = models(4), make(b=b)
@@ -103,9 +100,6 @@ def test_averaged_is_a_deprecated_name_of_moving_average(averaged):
     server.push("w", mx.nd.ones(1), 0)
     server.update(0.25)
     assert server.values()["w"].tolist() == [0.25 if averaged else 1.0]
-
-
-# ---- pushes that are discarded or missing --------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -183,9 +177,6 @@ def test_next_epoch_starts_with_empty_slots():
     assert server.values()["v"].tobytes() == again[1]["v"].tobytes()
 
 
-# ---- wrong calls ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -221,9 +212,6 @@ def test_second_push_of_a_slot_is_an_error_and_the_first_counts():
     server.update(1.0)
     assert server.values()["w"].tolist() == [1.0]
     server.push("w", mx.nd.array([3]), 0)  # a new epoch
-
-
-# ---- types and memory ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])

@@ -92,9 +92,6 @@ def test_initial_models_are_determined_by_their_seed(task, draw):
     assert drawn[0] == drawn[1] and (drawn[0] == drawn[2]) == given
 
 
-# ---- evaluation in parts -------------------------------------------------------------------
-
-
 @every_task
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
 def test_parts_together_give_the_metrics_of_the_whole(task, x, tiny, parts):

@@ -129,9 +129,6 @@ def test_garbage_on_the_port_does_not_change_the_result(config, alone, attempts,
     assert knocks and numbers(result.folder) == numbers(alone.folder)
 
 
-# ---- the launcher itself -------------------------------------------------------------------
-
-
 @pytest.fixture
 def launched(tmp_path):
     """A running ``launch`` command after two epochs: its process, run folder and arguments."""

@@ -106,8 +106,6 @@ def test_headers_that_are_not_whole_numbers(bad, position):
         read_header(pushed)
 
 
-# ---- arrays --------------------------------------------------------------------------------
-
 doubles = st.floats(width=64)  # NaN, infinities and subnormal numbers too
 whole = st.integers(0, 2**53)
 

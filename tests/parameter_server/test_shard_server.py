@@ -79,9 +79,6 @@ def test_shard_bounds_inside_the_chunks_of_the_rule():
     assert len(results) == 1 and results != {x.tobytes()}
 
 
-# ---- slots ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_only_the_server_that_holds_a_nonfinite_value_reports_it(bad):
     many = started(size=9, servers=3)
@@ -140,9 +137,6 @@ def test_aggregation_is_timed(monkeypatch):
     monkeypatch.setitem(RULES, "mean", Rule("slow", slow))
     many.commit(1.0)
     assert many.hosts[0].status.aggregation == 2.25
-
-
-# ---- deadlines -----------------------------------------------------------------------------
 
 
 def test_pushes_after_the_deadline_are_late():

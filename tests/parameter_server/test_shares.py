@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slsgd_mx.core.algorithm import local_iterations, select_devices
-from slsgd_mx.parameter_server.shares import balance, share_slots
+from slsgd_mx.parameter_server.roles import balance, share_slots
 from slsgd_mx.tasks.sizes import SIZES
 
 steps_of_slots = st.lists(st.integers(1, 1000), min_size=1, max_size=40)

@@ -30,9 +30,6 @@ def empty(path):
     path.write_bytes(b"")
 
 
-# ---- files whole or not at all -------------------------------------------------------------
-
-
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     path = tmp_path / "file"
@@ -69,9 +66,6 @@ def test_leftovers_of_a_crash_are_removed(folder, tiny):
         assert leftovers(folder) == []
 
 
-# ---- rows ----------------------------------------------------------------------------------
-
-
 def test_rows_come_back_exactly(run_folder, folder):
     value = 0.1 + 0.2
     run_folder.append(
@@ -102,9 +96,6 @@ def test_damaged_metrics_are_a_clear_error(run_folder, folder, text):
         (folder / "metrics.csv").write_text(text)
     with pytest.raises(RunError, match=r"metrics\.csv"):
         run_folder.resume()
-
-
-# ---- checkpoints ---------------------------------------------------------------------------
 
 
 def test_checkpoint_round_trip(run_folder):
@@ -141,9 +132,6 @@ def test_no_checkpoint_starts_from_nothing(run_folder, folder):
     run_folder.append(made_up_row(run_folder, 1))
     assert run_folder.resume() == (0, None, {}) and run_folder.rows() == []
     assert load_newest(folder / "checkpoint") == (0, None, {})
-
-
-# ---- whose folder --------------------------------------------------------------------------
 
 
 def test_another_configuration_is_refused_by_its_differences(run_folder, folder, tiny):
@@ -186,9 +174,6 @@ def test_a_folder_is_held_by_one_at_a_time(run_folder, folder, tiny):
     run_folder.__exit__()
     with RunFolder(folder, tiny()):
         pass
-
-
-# ---- the end of a run ----------------------------------------------------------------------
 
 
 def test_finish(run_folder, folder):

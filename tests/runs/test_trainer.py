@@ -141,9 +141,6 @@ def test_units_count_what_every_worker_trained_on(tiny, tmp_path):
     assert [progress.units for progress in heard] == [0] + 2 * [config.k * 2 * one_pass]
 
 
-# ---- pushes that are not finite ------------------------------------------------------------
-
-
 def test_refused_pushes_are_counted_and_named(tiny, tmp_path):
     config = tiny(q=1, attack="nan", epochs=4, eval_every=2)
     rows = train(config, tmp_path / "run").rows

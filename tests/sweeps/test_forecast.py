@@ -33,9 +33,6 @@ def step(config, epoch=0, prefix=None):
     return Step(config, Path("run"), outcome, True, prefix and step(prefix))
 
 
-# ---- one run -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epoch, rows", [(0, 3), (2, 3), (3, 2), (4, 2), (6, 1)])
 def test_a_run_with_a_checkpoint_or_from_its_first_epoch(tiny, epoch, rows):
     """4 workers of 1 step, 7 epochs, rows after 3, 6 and 7 of 80 + 20 images."""
@@ -72,9 +69,6 @@ def test_a_language_model(tiny):
     """3 batches a device, 4 + 3 batches an evaluation."""
     one = step(tiny(epochs=2, eval_every=2, passes=2))
     assert seconds_of(one, COST) == pytest.approx(3 + 2 * (4 * 6 * 0.01 + 0.5) + 7 * 0.001)
-
-
-# ---- many runs -----------------------------------------------------------------------------
 
 
 def ends(tiny, processes, *seconds, prefixes=()):
@@ -127,9 +121,6 @@ def test_a_plan(tiny, tmp_path):
     one = forecast(plan, costs, processes=1)
     assert one == Forecast(pytest.approx(3 * part + last), 30, 1300 + 2 * 1000)
     assert forecast(make_plan({}, tmp_path), {}, 2) == Forecast(0, 0, 0)  # nothing to do
-
-
-# ---- calibration ---------------------------------------------------------------------------
 
 
 def test_costs_are_the_mean_of_all_processes(tiny, tmp_path):

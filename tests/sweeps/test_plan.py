@@ -32,9 +32,6 @@ def statuses(results):
     return {slug: result.status for slug, result in results.items()}
 
 
-# ---- plans ---------------------------------------------------------------------------------
-
-
 def test_equal_runs_and_equal_prefixes_are_computed_once(run, tmp_path):
     one, half = run(1), run(0.5)
     trimmed, constant = run(0.5, b=1), run(0.5, alpha_schedule="constant")
@@ -135,9 +132,6 @@ def test_planning_does_not_import_mxnet(run, tmp_path):
     )
     call = [sys.executable, "-c", code, str(tmp_path), half.to_json(), run(1).to_json()]
     assert subprocess.check_output(call, env=environment(1)).split() == [b"5", b"False"]
-
-
-# ---- carrying them out ---------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -71,9 +71,6 @@ def statuses(results):
     return {name: result.status for name, result in results.items()}
 
 
-# ---- jobs ----------------------------------------------------------------------------------
-
-
 def test_a_job_waits_for_the_one_it_needs(pool, job, tmp_path):
     recorder = Recorder(pool)
     later = dict(epochs=3, alpha=0.5, alpha_decay_epoch=1)
@@ -173,9 +170,6 @@ def test_a_job_waits_for_a_folder_in_use(pool, job, small, tmp_path, monkeypatch
     refused = pytest.raises(InUseError, match="held is in use by another process")
     with RunFolder(tmp_path / "held", small()), refused:
         jobs_module.train(job("held").message, lambda **message: None)
-
-
-# ---- processes -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])

@@ -16,9 +16,6 @@ TRIMMED = [size for size in SIZES if size[1] > 0]
 ROUNDING = 1e-4  # pushes are float32
 
 
-# ---- formulas ------------------------------------------------------------------------------------
-
-
 def test_the_fitted_floor_is_the_least_that_holds():
     rng = np.random.default_rng(0)
     errors = np.concatenate([[9.0], rng.uniform(0.5, 4, 30)])
@@ -71,9 +68,6 @@ def test_the_limit_of_one_over_t_squared():
         assert bounds.inverse_square_limit(left) == pytest.approx(product, rel=1e-4)
 
 
-# ---- the lemma -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("k, b, q", SIZES)
 def test_the_lemma_over_thousands_of_adversarial_draws(k, b, q):
     found = adversary.largest_ratio(k, b, q, draws=3000)
@@ -115,9 +109,6 @@ def test_the_lemma_on_values_of_any_kind(data):
         return
     found = adversary.ratios(column, np.array(pushed, float).reshape(q, 1), b)[0]
     assert found <= sharp_lemma(k, b, q) * (1 + ROUNDING)
-
-
-# ---- the adversary -------------------------------------------------------------------------------
 
 
 def test_no_push_moves_the_trimmed_mean_farther_than_the_adversarys():

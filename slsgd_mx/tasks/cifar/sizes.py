@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.partitions import PARTITIONS
@@ -40,9 +39,7 @@ class Cifar:
     def within(self, n: int, **changes: Any) -> Cifar:
         """Return changed sizes; ``loss_images`` is reduced to ``train_images`` if necessary."""
         images = changes.get("train_images", self.train_images)
-        return dataclasses.replace(
-            self, **{"loss_images": min(self.loss_images, images), **changes}
-        )
+        return replace(self, **{"loss_images": min(self.loss_images, images), **changes})
 
     def steps_per_pass(self, n: int, batch_size: int) -> float:
         """Approximate local iterations of one pass, averaged over devices."""
@@ -65,7 +62,7 @@ class Cifar:
     def sample(self, images: int) -> Cifar:
         """Return sizes of the same network with little synthetic data, to measure its speed."""
         few = {"train_images": max(images, 250), "test_images": 250, "loss_images": 250}
-        return dataclasses.replace(self, data="synthetic", partition="balanced", **few)
+        return replace(self, data="synthetic", partition="balanced", **few)
 
     @property
     def data_amount(self) -> Tuple[int, ...]:

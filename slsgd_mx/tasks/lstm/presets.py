@@ -7,6 +7,7 @@ from typing import Dict
 from slsgd_mx.config import RunConfig
 from slsgd_mx.tasks.lstm.sizes import Lstm
 
+TWENTY_BATCHES = dict(device_batches=20, loss_batches=20, test_batches=20)
 PRESETS: Dict[str, RunConfig] = {
     # As published: 100 devices, gamma 20, alpha decays at epoch 600; run to 800.
     "paper": RunConfig(
@@ -25,15 +26,7 @@ PRESETS: Dict[str, RunConfig] = {
     # trying others, so that the model learns more than the words' frequencies within 40 epochs;
     # with the paper's gamma=20 it does not.
     "smoke": RunConfig(
-        sizes=Lstm(
-            data="synthetic",
-            vocab_size=100,
-            bptt=10,
-            device_batches=20,
-            loss_batches=20,
-            test_batches=20,
-            width=32,
-        ),
+        sizes=Lstm("synthetic", vocab_size=100, bptt=10, width=32, **TWENTY_BATCHES),
         n=20,
         gamma=10,
         batch_size=10,

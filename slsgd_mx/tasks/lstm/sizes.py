@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
@@ -46,9 +45,7 @@ class Lstm:
     def within(self, n: int, **changes: Any) -> Lstm:
         """Return changed sizes; ``loss_batches`` is reduced to n * device_batches if necessary."""
         batches = n * changes.get("device_batches", self.device_batches)
-        return dataclasses.replace(
-            self, **{"loss_batches": min(self.loss_batches, batches), **changes}
-        )
+        return replace(self, **{"loss_batches": min(self.loss_batches, batches), **changes})
 
     def steps_per_pass(self, n: int, batch_size: int) -> float:
         """Local iterations of one pass."""
@@ -71,9 +68,7 @@ class Lstm:
     def sample(self, images: int) -> Lstm:
         """Return sizes of the same network with little synthetic text, to measure its speed."""
         few = {"device_batches": 3, "loss_batches": 3, "test_batches": 3}
-        return dataclasses.replace(
-            self, data="synthetic", vocab_size=max(20, self.vocab_size), **few
-        )
+        return replace(self, data="synthetic", vocab_size=max(20, self.vocab_size), **few)
 
     @property
     def data_amount(self) -> Tuple[int, ...]:
