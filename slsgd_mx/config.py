@@ -78,7 +78,7 @@ class RunConfig:
     partition_seed: Optional[int] = None  # None: the seed; a number fixes the partition
     eval_every: int = 10
     deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
-    poisoned_devices: Optional[int] = None  # None: q of the k in every epoch; else so many of n
+    poisoned_devices: Optional[int] = None  # of the n; None: q of the k in every epoch
     sources: Optional[Tuple[Tuple[str, str], ...]] = None  # plug-ins in use; None: look them up
 
     def __post_init__(self) -> None:
