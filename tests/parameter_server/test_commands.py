@@ -305,7 +305,7 @@ def check_command_or_error(body):
         assert isinstance(to_json(command), str)
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings.default.max_examples)  # 100, or 20 in a quick check
 @given(st.text() | st.binary() | anything.map(json.dumps) | nearly_legal())
 def test_any_message_is_a_command_or_an_error(body):
     check_command_or_error(body)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from helpers.servers import Cluster, normal, only, started
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slsgd_mx import ModelServer
@@ -44,7 +44,6 @@ def epochs(draw, k, size):
     return draw(st.sampled_from([1.0, 0.8, 0.5, 0.1, 1e-3])), slots, pushed
 
 
-@settings(max_examples=120)
 @given(problems(), st.data())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_any_number_of_servers_gives_the_bytes_of_one_process(problem, data):

@@ -97,7 +97,7 @@ def send(many, reference, kind, *values):
             host.report(*values)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     st.lists(messages, max_size=25),
     st.integers(1, 3),
