@@ -72,7 +72,8 @@ CLAIMS: Dict[str, Claim] = {
             "larger b and smaller alpha reach the loss in fewer epochs under attack",
             "Fig. 5",
             "epochs to the loss, mean over alpha of b=2 less b=4, and mean over b of the largest "
-            "alpha less the smallest: each at least a tenth of eval_every (one repeat: +- T/6). A "
+            "alpha less the smallest: each at least a tenth of eval_every (one repeat: +- T/6, at "
+            "least eval_every). A "
             "run that never reaches the loss counts as T + eval_every; a seed in which more than "
             "half of the pairs never reach it says nothing",
             rules.judge_b_and_alpha,
@@ -82,7 +83,7 @@ CLAIMS: Dict[str, Claim] = {
             "more local passes reach the loss in fewer epochs",
             "Fig. 6",
             "epochs to the loss, mean over alpha of pass=1 less pass=2, and of pass=1 less pass=3: "
-            "each at least a tenth of eval_every (one repeat: +- T/6); runs that never reach the "
+            "each at least a tenth of eval_every (one repeat: as in C6); runs that never reach the "
             "loss count as in C6",
             rules.judge_passes,
         ),

@@ -142,7 +142,8 @@ def compare_epochs(
     samples = [tuple(halves(seed)) for seed in evidence.variant.seeds]
     config = samples[0][0]
     value = partial(measures.epochs_saved, loss_to_reach(FIGURES[figure], evidence.variant))
-    limit = Limit(AT_LEAST, config.eval_every / 10, config.epochs / 6)
+    single = max(config.eval_every, config.epochs / 6)  # the margin of one repeat
+    limit = Limit(AT_LEAST, config.eval_every / 10, single)
     return compare_runs(evidence, what, limit, samples, value)
 
 
