@@ -35,6 +35,8 @@ from slsgd_mx.figures.panels import (
     remarks_on,
 )
 from slsgd_mx.figures.plot import Curve, Panel, draw
+from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
+from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.folder import RunIndex
@@ -77,7 +79,25 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     attack = next((run.attack for run in runs if run.attacked), None)
     draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
     write_csv(stem.with_suffix(".csv"), *table)
-    return Drawn([*pictures, stem.with_suffix(".csv")], missing)
+    ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
+    used = []
+    if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
+        used = _draw_used(lines, ended, stem, full_title(name, attack) + kind, _note(runs, missing))
+    return Drawn([*pictures, stem.with_suffix(".csv"), *used], missing)
+
+
+def _draw_used(
+    lines: Dict[str, List[Line]], folders: Dict[RunConfig, Path], stem: Path, title: str, note: str
+) -> List[Path]:
+    """Draw which pushes the rule used, if the runs have recorded it: ``stem``-used.png, .csv."""
+    panels, rows = used_panels(lines, folders)
+    if not panels:
+        return []
+    picture = stem.with_name(f"{stem.name}-used.png")
+    draw(panels, picture, title, note)
+    cells = [[plain(group), plain(label), *rest] for group, label, *rest in rows]
+    write_csv(picture.with_suffix(".csv"), USED_COLUMNS, cells)
+    return [picture, picture.with_suffix(".csv")]
 
 
 def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:

@@ -1,0 +1,91 @@
+"""The picture of which pushes a rule used."""
+
+import csv
+import math
+
+import pytest
+from helpers.run_folders import store_run
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.figures import build
+from slsgd_mx.figures.build import draw_figure
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.pushes import FILE, Pushes, by_epoch, read_pushes, to_text
+
+VARIANT = Variant("smoke", {"epochs": 4, "eval_every": 2}, repeats=2)
+
+
+def made_up(run):
+    poisoned = tuple(range(run.q))
+    used = tuple(0.1 if slot < run.q else 0.8 for slot in range(run.k))
+    return [Pushes(t, tuple(range(run.k)), poisoned, used) for t in range(1, run.epochs + 1)]
+
+
+def test_panels_show_poisoned_used_and_honest_lost(tmp_path, monkeypatch):
+    for run in runs_of(FIGURES["fig3"], VARIANT):
+        store_run(tmp_path / "runs", run, [1.0, 0.5])
+        (tmp_path / "runs" / run.slug / FILE).write_text(to_text(made_up(run)))
+    calls = []
+    monkeypatch.setattr(build, "draw", lambda panels, paths, *words: calls.append((panels, paths)))
+    files = draw_figure("fig3", VARIANT, tmp_path / "runs", tmp_path).files
+    assert [path.name for path in files][3:] == ["fig03-used.png", "fig03-used.csv"]
+    panels = calls[1][0]
+    assert [panel.title.partition(", $")[0] for panel in panels[:2]] == [
+        "Share of a poisoned push that the rule used",
+        "Share of an honest push that the rule did not use",
+    ]
+    attacked, all_curves = panels[0].curves, panels[1].curves
+    assert len(all_curves) == len(attacked) + 1  # FedAvg without attack has no poisoned push
+    assert attacked[0].y.shape == (2, 4) and (attacked[0].y == 0.1).all()
+    assert all_curves[0].y == pytest.approx(0.2)
+    with open(files[-1]) as file:
+        rows = list(csv.DictReader(file))
+    assert {row["honest_lost"] for row in rows} == {"0.2"}
+    assert {row["poisoned_used"] for row in rows} == {"0.1", "nan"}
+
+
+def test_runs_that_recorded_nothing_have_no_picture(tmp_path, monkeypatch):
+    for run in runs_of(FIGURES["fig3"], VARIANT):
+        store_run(tmp_path / "runs", run, [1.0, 0.5])
+    monkeypatch.setattr(build, "draw", lambda *arguments: None)
+    assert len(draw_figure("fig3", VARIANT, tmp_path / "runs", tmp_path).files) == 3
+
+
+def test_rows_are_read_back(tmp_path):
+    rows = [Pushes(1, (4, 2, 9), (1,), (0.5, 0.25, 1.0)), Pushes(2, (1, 3, 5), (), None)]
+    (tmp_path / FILE).write_text(to_text(rows) + "3,1 2")  # a crash has truncated the last line
+    assert read_pushes(tmp_path) == rows
+    assert (rows[0].poisoned_used, rows[0].honest_lost) == (0.25, 0.25)
+    assert math.isnan(rows[1].poisoned_used) and math.isnan(rows[1].honest_lost)
+    epochs, values = by_epoch([rows, rows[:1]])["poisoned_used"]
+    assert epochs.tolist() == [1, 2] and values[:, 0].tolist() == [0.25, 0.25]
+    assert read_pushes(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("3,1 2,0,1 1", "an epoch is missing"),
+        ("2,1 2,7,1 1", "other numbers of slots"),
+        ("2,1 2,0,1", "other numbers of slots"),
+        ("2,x,0,1 1", "invalid literal"),
+        ("2,1 2", "not enough values"),
+    ],
+)
+def test_damaged_rows_are_errors(tmp_path, line, said):
+    (tmp_path / FILE).write_text(to_text([Pushes(1, (4, 2), (1,), None)]) + line + "\n")
+    with pytest.raises(RunError, match=f"is damaged: .*{said}.*remove it to go on"):
+        read_pushes(tmp_path)
+
+
+def test_resuming_keeps_the_rows_up_to_the_checkpoint(tmp_path):
+    run = runs_of(FIGURES["fig3"], VARIANT)[0]
+    with RunFolder(tmp_path / "run", run) as folder:
+        folder.resume()
+        for row in made_up(run):
+            folder.append_pushes(row)
+        assert read_pushes(folder.path) == made_up(run)
+        assert folder.resume()[0] == 0  # there is no checkpoint
+        assert read_pushes(folder.path) == []
