@@ -126,6 +126,7 @@ class RunFolder:
         except DivergedError:
             rows = other.rows_until_divergence()
             self._write_rows(rows)
+            self._write_pushes(read_pushes(prefix))
             self.mark_diverged(int(rows[-1]["epoch"]))
         values = other.model()
         self._write_rows(other.rows())

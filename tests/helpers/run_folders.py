@@ -78,12 +78,12 @@ def leftovers(folder):
 
 
 def numbers(folder):
-    """What has to repeat: the final model, and the metrics with their time columns cut off."""
+    """What has to repeat: final model, pushes, and the metrics with their time columns cut off."""
     lines = (folder / "metrics.csv").read_text().splitlines()
-    model = folder / "model.params"
+    others = [folder / "model.params", folder / "pushes.csv"]
     return (
         [line.rsplit(",", len(TIME_COLUMNS))[0] for line in lines],
-        model.read_bytes() if model.exists() else None,
+        *[path.read_bytes() if path.exists() else None for path in others],
     )
 
 
