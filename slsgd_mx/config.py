@@ -17,7 +17,7 @@ from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.schedules import SCHEDULES
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.sizes import SIZES, Sizes
-from slsgd_mx.validation import LARGEST, require, require_name, require_whole
+from slsgd_mx.validation import LARGEST, plain, require, require_name, require_whole
 
 NONFINITE = ("reject", "keep")
 SELECTIONS = ("independent", "permutation")
@@ -82,17 +82,25 @@ class RunConfig:
     sources: Optional[Tuple[Tuple[str, str], ...]] = None  # plug-ins in use; None: look them up
 
     def __post_init__(self) -> None:
+        self._convert_numpy()
         for name in ("gamma", "alpha", "drop_rate", "boost"):
             self._set_number(name)
         for name in ("attack_scale", "deadline"):
             if getattr(self, name) is not None:
                 self._set_number(name)
-        if isinstance(self.local_steps, list):  # as JSON has it
-            object.__setattr__(self, "local_steps", tuple(self.local_steps))
         self._resolve_rule()
         self._validate()
         self._resolve_attack()
         self._resolve_sources()
+
+    def _convert_numpy(self) -> None:
+        """Replace NumPy numbers by plain ones, which print, compare and hash alike everywhere."""
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, plain(value))
+        own = {name: (value, plain(value)) for name, value in vars(self.sizes).items()}
+        changed = {name: new for name, (old, new) in own.items() if new is not old}
+        if changed:
+            object.__setattr__(self, "sizes", dataclasses.replace(self.sizes, **changed))
 
     def _set_number(self, name: str) -> None:
         value = getattr(self, name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Dict
+from typing import Dict, Mapping
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.tasks.cifar.presets import PRESETS as CIFAR
 from slsgd_mx.tasks.lstm.presets import PRESETS as LSTM
-from slsgd_mx.validation import require_name
+from slsgd_mx.validation import plain, require_name
 
 PRESETS: Dict[str, Dict[str, RunConfig]] = {"cifar": CIFAR, "lstm": LSTM}
 NAMES = ("paper", "laptop", "smoke")  # every task has these
@@ -38,12 +38,31 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     """
     require_name("task", task, tuple(PRESETS))
     require_name("preset", name, NAMES)
-    base = PRESETS[task][name]
-    names = {field.name for field in fields(base.sizes)}
-    inner = {key: changes.pop(key) for key in list(changes) if key in names}
-    n = changes.get("n", base.n)
+    return change(PRESETS[task][name], changes)
+
+
+def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
+    """A configuration with changes by the names of ``RunConfig`` and its sizes.
+
+    With another attack, what belongs to the old one (its start and scale) gives way to the new
+    one's own, unless it was changed as well.
+
+    >>> change(RunConfig(), {"b": 2, "train_images": 1000}).sizes.loss_images
+    1000
+    """
+    inner = {field.name for field in fields(base.sizes)}
+    outer = [field.name for field in fields(base) if field.name != "sizes"]
+    for name in changes:
+        if name not in inner and name not in outer:
+            legal = ", ".join([*outer, *(field.name for field in fields(base.sizes))])
+            raise ConfigError(f"{name!r} is not part of a configuration: choose one of {legal}")
+    asked = {name: plain(value) for name, value in changes.items()}
+    if asked.get("attack") not in (None, base.attack):
+        asked = {"attacker_start": None, "attack_scale": None, **asked}
+    sizes = {name: asked.pop(name) for name in list(asked) if name in inner}
+    n = asked.get("n", base.n)
     try:
-        sizes = base.sizes.within(n=n if isinstance(n, int) else base.n, **inner)
-        return replace(base, sizes=sizes, **changes)
-    except TypeError as error:  # an unknown name, or a text instead of a number
+        within = base.sizes.within(n=n if isinstance(n, int) else base.n, **sizes)
+        return replace(base, sizes=within, **asked)
+    except TypeError as error:  # a text instead of a number
         raise ConfigError(f"not a change of a configuration: {error}") from error

@@ -50,6 +50,25 @@ def require_whole(config: object, **lowest: int) -> None:
         require(value >= least, name, value, f"{name} >= {least}")
 
 
+def plain(value: object) -> object:
+    """A NumPy scalar as the Python value with the same decimal digits; other values unchanged.
+
+    A float32 0.1 becomes 0.1 and not 0.10000000149011612, so that a configuration does not depend
+    on the type its numbers came in.  Arrays and lists become tuples.
+
+    >>> import numpy as np
+    >>> plain(np.int64(2)), plain(np.float32(0.1)), plain(np.array([5, 15])), plain("mean")
+    (2, 0.1, (5, 15), 'mean')
+    """
+    if type(value) in (tuple, list):
+        return tuple(plain(item) for item in value)
+    if not (hasattr(value, "dtype") and hasattr(value, "tolist")):
+        return value
+    if getattr(value, "ndim", 0):
+        return tuple(plain(item) for item in value)
+    return float(str(value)) if value.dtype.kind == "f" else value.tolist()
+
+
 def check_between(name: str, value: object, least: int, most: int) -> int:
     """Return `value` as an int if it is a whole number with ``least <= value <= most``."""
     whole = hasattr(value, "__index__") and not isinstance(value, bool)

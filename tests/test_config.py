@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +97,26 @@ def test_local_steps_of_a_wrong_form(value):
 @pytest.mark.parametrize("name", ["gamma", "alpha", "drop_rate", "attack_scale"])
 def test_words_for_numbers(name):
     refused(name, **{"q": 1, name: "much"})
+
+
+def test_numpy_numbers_equal_plain_ones():
+    plain = RunConfig(
+        Cifar(train_images=1000, loss_images=10), b=2, q=2, gamma=0.1, alpha=0.8, seed=3,
+        local_steps=(2, 5), warm_up=False, attack_scale=0.3, deadline=1.5,
+    )  # fmt: skip
+    sizes = Cifar(train_images=np.int32(1000), loss_images=np.uint16(10))
+    numpy = RunConfig(
+        sizes, b=np.int64(2), q=np.array(2), gamma=np.float32(0.1), alpha=np.float64(0.8),
+        seed=np.uint8(3), local_steps=np.array([2, 5]), warm_up=np.bool_(False),
+        attack_scale=np.float16(0.3), deadline=np.float32(1.5),
+    )  # fmt: skip
+    assert numpy == plain and hash(numpy) == hash(plain)
+    assert (numpy.identity, numpy.to_json()) == (plain.identity, plain.to_json())
+    refused("b=2.0 must be a whole number", b=np.float64(2))
+    refused("b=5 is out of range for k=10", b=np.int64(5))
+
+
+# ---- what is warned about ------------------------------------------------------------------
 
 
 def test_warnings():

@@ -20,7 +20,7 @@ from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.rules.pipeline import add_in_order, find_rule, sampled
-from slsgd_mx.system.arrays import as_ndarray
+from slsgd_mx.system.arrays import Array, as_ndarray, as_numpy
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.stopwatch import Costs, Stopwatch
 from slsgd_mx.validation import require, require_name
@@ -100,7 +100,7 @@ class Server(abc.ABC):
     def init(
         self,
         key: str,
-        value: mx.nd.NDArray,
+        value: Array,
         moving_average: bool = True,
         averaged: Optional[bool] = None,
     ) -> None:
@@ -113,7 +113,7 @@ class Server(abc.ABC):
             message = "Server.init(averaged=...) is deprecated: use moving_average=..."
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             moving_average = averaged
-        self.model.add(key, value.asnumpy(), moving_average)
+        self.model.add(key, as_numpy(value), moving_average)
 
     @abc.abstractmethod
     def start(self, epoch: int) -> None:
@@ -123,16 +123,24 @@ class Server(abc.ABC):
     def begin(self, t: int) -> Optional[Iterable[int]]:
         """Begin epoch t; return the slots of S_t to be trained in this process (None: all)."""
 
-    def pull(self, key: str, out: mx.nd.NDArray) -> None:
-        """Copy the global value of a parameter into ``out`` (lines 6-7)."""
+    def pull(self, key: str, out: Array) -> None:
+        """Copy the global value of a parameter into an NDArray or NumPy array (lines 6-7)."""
         self.model.check_key(key)
         self._watch.switch("transfer")
         self._refresh()
-        self._values[key].copyto(out)
+        value = self._values[key]
+        if isinstance(out, np.ndarray):
+            if out.shape != value.shape:
+                raise ConfigError(f"pull of {key!r} needs shape {value.shape}, not {out.shape}")
+            np.copyto(out, value.asnumpy(), casting="same_kind")
+        else:
+            value.copyto(out)
         self._watch.switch("training")
 
-    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
+    def push(self, key: str, value: Array, slot: int) -> None:
         """Hand in a worker's value of a parameter (line 12), once per slot, key and epoch."""
+        if not isinstance(value, mx.nd.NDArray):
+            value = mx.nd.array(as_numpy(value), dtype=np.float32)
         self._check_push(key, value.shape, slot)
         self._watch.switch("transfer")
         value.copyto(self._destination(slot)[key])

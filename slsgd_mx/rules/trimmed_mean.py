@@ -179,11 +179,13 @@ def trimmed_mean(models, b: int):
 
     Parameters
     ----------
-    models : sequence of k equally shaped NDArrays, or one NDArray with leading axis k
+    models : sequence of k equally shaped arrays, or one array with leading axis k
+        NDArrays or NumPy arrays; numbers are rounded to float32.
     b : int
         Values cut at each end, ``0 <= b <= ceil(k/2) - 1``; ``b=0`` is the mean.
 
-    Returns an NDArray of the shape of one model.  Raises a ConfigError if b is out of range or the
+    Returns an array of the shape of one model: a NumPy array if every model is one, otherwise an
+    NDArray.  Raises a ConfigError if b is out of range or the
     models differ in shape.
 
     >>> from slsgd_mx import trimmed_mean
@@ -195,8 +197,6 @@ def trimmed_mean(models, b: int):
     from slsgd_mx.system.arrays import as_ndarray, as_numpy
 
     models = list(models)
-    if not all(hasattr(model, "wait_to_read") for model in models):
-        raise ConfigError("models must be NDArrays: convert NumPy arrays with mx.nd.array(x)")
     arrays = [as_numpy(model) for model in models]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
@@ -205,4 +205,6 @@ def trimmed_mean(models, b: int):
     rows = [np.ascontiguousarray(a, np.float32).reshape(-1) for a in arrays]
     out = np.empty(rows[0].size, np.float32)
     trimmed_mean_rows(rows, int(b), out)
-    return as_ndarray(out.reshape(shapes[0]))
+    out = out.reshape(shapes[0])
+    numpy_only = all(isinstance(model, (np.ndarray, np.generic)) for model in models)
+    return out if numpy_only else as_ndarray(out)

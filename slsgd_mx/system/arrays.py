@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Union
 
 import numpy as np
 
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.system.mxnet import mx
+
+Array = Union[mx.nd.NDArray, np.ndarray]
 
 
 def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
@@ -21,12 +25,19 @@ def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
     return mx.nd.from_numpy(array.view(), zero_copy=True)  # MXNet marks its argument read-only
 
 
-def as_numpy(array: mx.nd.NDArray) -> np.ndarray:
+def as_numpy(array: Array) -> np.ndarray:
     """Return a read-only view of an NDArray, or a copy if it has no plain memory of its own.
+
+    A NumPy array is returned as it is; anything else is a ConfigError.
 
     >>> as_numpy(mx.nd.array([[1, 2]]))
     array([[1., 2.]], dtype=float32)
     """
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.asarray(array)
+    if not isinstance(array, mx.nd.NDArray):
+        kind = type(array).__name__
+        raise ConfigError(f"a model must be an NDArray or a NumPy array, not of type {kind}")
     if array.stype != "default" or array.context.device_type != "cpu" or array.size == 0:
         return array.asnumpy()
     array.wait_to_read()

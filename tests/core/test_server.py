@@ -255,3 +255,34 @@ def test_pushing_a_result_that_is_still_being_computed():
     server.update(1.0)
     server.pull("w", out=pulled)
     np.testing.assert_allclose(pulled.asnumpy(), mx.nd.dot(a, a).asnumpy() + 0.5, atol=1e-4)
+
+
+def test_numpy_arrays_work_like_ndarrays():
+    pushed = models(4)
+    one, other = ModelServer(4, 1), ModelServer(4, 1)
+    for key, shape in SHAPES.items():
+        one.init(key, mx.nd.full(shape, 0.5))
+        other.init(key, np.full(shape, 0.5))
+    push_all(one, pushed)
+    for slot, model in enumerate(pushed):
+        for key, value in model.items():
+            mine = value.astype(np.float64)
+            other.push(key, mine, slot)
+            mine[...] = math.nan  # the server has its own copy
+    one.update(0.7)
+    other.update(np.float32(0.7))
+    for key, shape in SHAPES.items():
+        out, wide = mx.nd.empty(shape), np.full(shape, math.nan)
+        one.pull(key, out=out)
+        other.pull(key, out=wide)
+        assert wide.astype(np.float32).tobytes() == out.asnumpy().tobytes()
+
+
+def test_numpy_arrays_of_other_shapes_are_refused():
+    server = make()
+    with pytest.raises(ConfigError, match=r"pull of 'v' needs shape \(5,\), not \(1, 5\)"):
+        server.pull("v", out=np.zeros((1, 5)))
+    with pytest.raises(ConfigError, match=r"push to 'v' has shape \(1,\), not \(5,\)"):
+        server.push("v", np.zeros(1), 0)
+    with pytest.raises(ConfigError, match="not of type list"):
+        server.push("v", [0.0] * 5, 0)
