@@ -33,6 +33,10 @@ class DivergedError(RunError):
     """The global model is no longer finite."""
 
 
+class FailedError(RunError):
+    """A run that came to its end without a single update: its model is still x_0."""
+
+
 class LostError(RunError):
     """A process of a distributed run died; restarting all of them resumes the run."""
 

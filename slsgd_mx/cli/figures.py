@@ -51,7 +51,9 @@ def run_figures(
     """Plan; then show what the plan will take, or compute it and draw."""
     from slsgd_mx.errors import RunError
     from slsgd_mx.figures.variants import Variant, runs_of
+    from slsgd_mx.parameter_server.node import check_workers
     from slsgd_mx.sweeps.plan import make_plan
+    from slsgd_mx.tasks.devices import check_batch
 
     servers, changes = server_options(engine, changes)
     asked = given(**changes)
@@ -61,6 +63,10 @@ def run_figures(
         click.echo(f"warning: {warning}", err=True)
     wanted = {name: runs_of(FIGURES[name], variant) for name in names}
     plan = make_plan(wanted, runs, share=not no_share)
+    for step in plan.to_do:
+        check_batch(step.config)
+        if servers:
+            check_workers(servers["workers"], step.config.k)
     if dry_run:
         from slsgd_mx.cli.planning import show_plan
 

@@ -12,11 +12,11 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
-from slsgd_mx.cli.types import Bounds, NameIn, Numbers, Option
+from slsgd_mx.cli.types import Bounds, Folder, NameIn, Numbers, Option
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
-FOLDER = click.Path(path_type=Path, file_okay=False)
+FOLDER = Folder()
 PATH = click.Path(path_type=Path)
 
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from slsgd_mx.cli.engines import current_engine
 from slsgd_mx.config import RunConfig
-from slsgd_mx.errors import DivergedError, RunError
+from slsgd_mx.errors import DivergedError, FailedError, RunError
 from slsgd_mx.figures.build import draw_runs, write_curves
 from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics
@@ -38,11 +38,11 @@ def run_repeats(config: RunConfig, repeats: int, out: Path | None, data_dir: Pat
 
 
 def run_one(config: RunConfig, folder: Path, data_dir: Optional[Path]) -> RunResult:
-    """Train one run with a progress bar; a run that diverges is a result too."""
+    """Train one run and show its progress; a run that diverges or fails is a result too."""
     with ProgressBar(config, folder) as bar:
         try:
             result = current_engine().train(config, folder, data_dir, listener=bar)
-        except DivergedError as error:
+        except (DivergedError, FailedError) as error:
             return RunResult(folder, read_metrics(folder), diverged=str(error))
     if result.resumed_from == config.epochs:
         click.echo(f"already done: {folder}")
@@ -64,9 +64,9 @@ def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
         click.echo(f"in {skipped} epochs too few pushes were left, so the model did not change")
     files = "curve.png, metrics.csv" if len(results) == 1 else "curve.png, curve.csv, seed*/"
     click.echo(f"run folder: {home}  ({files})")
-    diverged = [result for result in results if result.diverged]
-    if diverged:
-        raise DivergedError("\n".join(str(result.diverged) for result in diverged))
+    reasons = [result.diverged for result in results if result.diverged]
+    if reasons:
+        raise RunError("\n".join(reasons))
 
 
 def summarize(config: RunConfig, row: Row) -> str:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
+from pathlib import Path
 from typing import List, Optional, Tuple
 
 import click
+
+
+class Folder(click.Path):
+    """A folder that exists or can be made: neither it nor anything above it is a file or device."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value, param, ctx) -> Path:
+        path = super().convert(value, param, ctx)
+        there = next((p for p in (path, *path.absolute().parents) if os.path.lexists(p)), path)
+        if not there.is_dir() and os.path.lexists(there):
+            self.fail(f"{str(path)!r} cannot be a folder: {there} is not one.", param, ctx)
+        return path
 
 
 class NameIn(click.ParamType):

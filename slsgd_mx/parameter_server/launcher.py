@@ -22,11 +22,12 @@ from slsgd_mx import errors
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, LostError, SlsgdError
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
-from slsgd_mx.parameter_server.node import Cluster, check_patience, say
+from slsgd_mx.parameter_server.node import Cluster, check_patience, check_workers, say
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors, warn
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
 from slsgd_mx.system.threads import thread_count
+from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_whole
 
 SAVING = 20.0  # seconds that worker 0 has to save, and the others to exit
@@ -68,6 +69,7 @@ def launch(
 
     options = options or Options()
     check_divisible(settings_of(config), options.servers)
+    check_workers(options.workers, config.k)
     folder = RunFolder(Path(out), config)
     data_dir, prefix = (p if p is None else Path(p) for p in (data_dir, prefix))
     job = {
@@ -82,6 +84,7 @@ def launch(
         if is_finished(folder, data_dir):
             start = config.epochs if progress.start is None else progress.start
             return RunResult(folder.path, folder.rows(), resumed_from=start)
+        check_batch(config)
         folder.check_free()
         with _Roles(folder.path, job, options) as roles:
             try:

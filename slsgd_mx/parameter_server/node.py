@@ -81,6 +81,19 @@ def check_patience(patience: float) -> None:
     require(2 <= patience < math.inf, "patience", f"{patience:g}", legal)
 
 
+def check_workers(workers: int, k: int) -> None:
+    """Refuse more workers than there are slots to train: the others would be idle.
+
+    >>> check_workers(50, k=10)
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: workers=50 is out of range: needs 1 <= workers <= k=10, because \
+more workers than devices in an epoch would be idle
+    """
+    legal = f"1 <= workers <= k={k}, because more workers than devices in an epoch would be idle"
+    require(1 <= workers <= k, "workers", workers, legal)
+
+
 def say(text: str) -> None:
     """Write a line with the time to the log."""
     with contextlib.suppress(OSError):  # the log is closed; errors are reported by exit code

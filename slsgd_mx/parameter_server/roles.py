@@ -13,7 +13,7 @@ from slsgd_mx.core.server import settings_of
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import LostError, SlsgdError
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
-from slsgd_mx.parameter_server.node import Cluster, Node, say
+from slsgd_mx.parameter_server.node import Cluster, Node, check_workers, say
 from slsgd_mx.parameter_server.protocol import check_divisible, shard_ranges
 from slsgd_mx.parameter_server.shard_server import ShardServer
 from slsgd_mx.runs.folder import RunFolder
@@ -56,6 +56,7 @@ def run_worker(
 ) -> Optional[RunResult]:
     """Train this worker's share of every epoch; return the result on worker 0, else None."""
     check_divisible(settings_of(config), cluster.servers)
+    check_workers(cluster.workers, config.k)
     node = Node(cluster, "worker", patience)
     task = build_task(config, data_dir)
     shard_ranges(sum(v.size for v in task.values.values()), cluster.servers)  # raises if illegal

@@ -8,6 +8,7 @@
     model.params    the final model
     DONE            the last row and the model's digest, written when the run is finished
     DIVERGED        instead of DONE, if the model stopped being finite
+    FAILED          instead of DONE, if no update was ever applied
     logs/           the output of each process, if several computed the run
 
 Every file except metrics.csv is written under a temporary name and renamed.  On resuming, rows
@@ -26,9 +27,9 @@ from typing import IO, Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from slsgd_mx.config import RunConfig
-from slsgd_mx.errors import ConfigError, DivergedError, InUseError, RunError
+from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
-from slsgd_mx.runs.metrics import Row, read_metrics
+from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
@@ -76,11 +77,13 @@ class RunFolder:
                 _take_lock(lock, self.path)
 
     def finished(self) -> bool:
-        """Whether the run is done; raises if the folder holds another run or the run diverged."""
+        """Whether it is done; raises if the folder holds another run, or it diverged or failed."""
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
             if (self.path / "DIVERGED").exists():
                 raise DivergedError(files.read_text(self.path / "DIVERGED"))
+            if (self.path / "FAILED").exists():
+                raise FailedError(files.read_text(self.path / "FAILED"))
             if not (self.path / "DONE").exists():
                 return False
             last = self._rows_until(self.config.epochs)[-1]
@@ -208,7 +211,16 @@ class RunFolder:
         raise DivergedError(text)
 
     def finish(self, values: files.Values) -> None:
-        """Write the final model and mark the run as done; its checkpoints are deleted."""
+        """Write the final model and mark the run as done; its checkpoints are deleted.
+
+        If no epoch changed the model, mark the run as failed and raise that.
+        """
+        why = why_nothing_changed(self.config, self.rows())
+        if why:
+            text = f"{why}. The rows are in {self.path / 'metrics.csv'}"
+            with files.disk_errors(self.path):
+                files.write_atomically(self.path / "FAILED", text.encode())
+            raise FailedError(text)
         with files.disk_errors(self.path):
             model = self.path / "model.params"
             files.save_arrays(model, values)

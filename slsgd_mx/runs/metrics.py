@@ -47,6 +47,25 @@ def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
     return averaged
 
 
+def why_nothing_changed(config: RunConfig, rows: Sequence[Row]) -> str:
+    """Why no epoch of a whole run changed the model; "" if at least one did."""
+    skipped, refused, missing = (
+        int(sum(float(row.get(name) or 0) for row in rows))
+        for name in ("skipped", "refused", "missing")
+    )
+    if skipped < config.epochs:
+        return ""
+    lost = [f"{refused} were refused because they were not finite"] * (refused > 0)
+    lost += [f"{missing} did not arrive"] * (missing > 0)
+    honest = refused > config.q * config.epochs  # honest workers diverge
+    remedy = "lower --gamma" if honest else "lower --b, --q or --drop-rate"
+    return (
+        f"no update was applied in any of the {config.epochs} epochs, so the model is still x_0: "
+        f"of {config.epochs * config.k} pushes {' and '.join(lost)}, and with b={config.b} an "
+        f"epoch needs at least {2 * config.b + 1}; {remedy}"
+    )
+
+
 def mean_change(rows: Sequence[Row], metric: str, after: int) -> float:
     """Mean |change| of a metric between neighbouring evaluations after an epoch; 0 if none.
 

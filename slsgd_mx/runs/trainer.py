@@ -79,6 +79,9 @@ def train(
         corrupt, or the disk is full.
     DivergedError
         If the global model or a metric stops being finite; the rows up to there are kept.
+    FailedError
+        If no epoch changed the model, because too few pushes were finite or arrived; the rows are
+        kept.
 
     Examples
     --------

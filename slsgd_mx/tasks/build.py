@@ -8,6 +8,7 @@ from typing import Dict, Optional, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Task
+from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_name
 
 # Module and class of each task; imported on use, because building one imports MXNet.
@@ -21,5 +22,6 @@ TASKS: Dict[str, Tuple[str, str]] = {
 def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
     """Return the task of a configuration, with its data loaded and its network built."""
     require_name("task", config.sizes.task, TASKS)
+    check_batch(config)
     module, name = TASKS[config.sizes.task]
     return getattr(import_module(module), name)(config, data_dir)

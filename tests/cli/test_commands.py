@@ -214,6 +214,21 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ("lstm --train-images 5", "No such option"),
         ("lstm --loss-batches 3201", "needs 1 <= loss_batches <= n * device_batches = 3200"),
         ("lstm --preset smoke --vocab-size 19", "needs 20 <= vocab_size <= 100000"),
+        (
+            "cifar --preset smoke --batch-size 100000",
+            "batch_size=100000 is out of range: no device holds more than 100 images",
+        ),
+        ("fig3 --preset smoke --batch-size 100000 --dry-run", "batch_size=100000 is out of range"),
+        ("fig3 --runs /dev/null --dry-run", "'/dev/null' cannot be a folder"),
+        ("fig3 --runs /dev/null/runs --dry-run", "/dev/null is not one"),
+        (
+            "launch --workers 50 -- cifar --preset smoke",
+            "workers=50 is out of range: needs 1 <= workers <= k=10",
+        ),
+        (
+            "fig3 --preset smoke --engine ps --workers 11",
+            "workers=11 is out of range: needs 1 <= workers <= k=10",
+        ),
     ],
 )
 def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
@@ -245,6 +260,16 @@ def test_a_diverged_run_exits_with_1_each_time():
         assert result.exit_code == 1
         assert "stopped being finite in epoch 1" in result.output
     assert [row["epoch"] for row in read_metrics("run")] == ["1"]
+
+
+def test_a_run_whose_pushes_are_all_refused_exits_with_1_each_time():
+    for _ in range(2):
+        result = cifar("--gamma 1e30 --batch-size 5 --out run")
+        assert result.exit_code == 1
+        assert "no update was applied in any of the 2 epochs" in result.output
+        assert "of 8 pushes 8 were refused because they were not finite" in result.output
+        assert "lower --gamma" in result.output
+    assert [row["skipped"] for row in read_metrics("run")] == ["1", "1"]
 
 
 # ---- data and help -------------------------------------------------------------------------

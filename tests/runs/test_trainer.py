@@ -6,10 +6,11 @@ import pytest
 from helpers.run_folders import cut, interrupt, numbers
 
 from slsgd_mx.core.algorithm import select_devices, select_poisoned
-from slsgd_mx.errors import DivergedError, RunError
+from slsgd_mx.errors import DivergedError, FailedError, RunError
 from slsgd_mx.runs import trainer
 from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.runs.status import read_outcome
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.tasks.sizes import SIZES
 
@@ -152,10 +153,34 @@ def test_refused_pushes_are_counted_and_named(tiny, tmp_path):
 
 
 def test_too_few_pushes_leave_the_model_and_are_counted(tiny, tmp_path):
-    config = tiny(q=2, b=1, attack="inf", epochs=3)
+    config = tiny(drop_rate=0.5, b=1, epochs=4)
     rows = train(config, tmp_path / "run").rows
+    skipped = [row["skipped"] for row in rows]
+    assert set(skipped) == {"0", "1"}
+    for before, row in zip(rows, rows[1:]):
+        assert (row["train_loss"] == before["train_loss"]) == (row["skipped"] == "1")
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(q=2, b=1, attack="inf"), "12 pushes 6 were refused because they were not finite"),
+        (dict(q=2, b=1, attack="silent"), "of 12 pushes 6 did not arrive"),
+    ],
+)
+def test_a_run_without_any_update_fails_and_keeps_its_rows(tiny, tmp_path, changes, said):
+    config = tiny(epochs=3, **changes)
+    for _ in range(2):
+        with pytest.raises(FailedError, match="no update was applied in any of the 3 epochs") as no:
+            train(config, tmp_path / "run")
+        assert said in str(no.value)
+        assert "lower --b, --q or --drop-rate" in str(no.value)
+    rows = read_metrics(tmp_path / "run")
     assert [row["skipped"] for row in rows] == ["1", "1", "1"]
     assert len({row["train_loss"] for row in rows}) == 1  # x_t = x_0 throughout
+    assert not (tmp_path / "run" / "DONE").exists()
+    outcome = read_outcome(tmp_path / "run", config)
+    assert outcome.state == "damaged" and outcome.why == str(no.value)
 
 
 def test_rows_of_two_alphas_differ_after_the_decay_epoch(tiny, tmp_path):

@@ -16,6 +16,7 @@ from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.cifar.network import cnn
 from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.devices import check_devices
 from slsgd_mx.tasks.gluon import GluonTask
 
 EVAL_BATCH = 250
@@ -33,6 +34,7 @@ class CifarTask(GluonTask):
         self.batch_size = self.units_per_step = config.batch_size
         rng = stream(config.data_seed, "partition")
         self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
+        check_devices([len(rows) for rows in self.devices], config.batch_size, sizes.unit)
         rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
         self.evaluated = [
             *cut_batches("train", sizes.loss_images, rows),

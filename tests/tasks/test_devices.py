@@ -1,0 +1,78 @@
+"""Devices without samples and minibatches larger than every device, refused before training."""
+
+import numpy as np
+import pytest
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant, runs_of
+from slsgd_mx.partitions import PARTITIONS
+from slsgd_mx.presets import NAMES, PRESETS, preset
+from slsgd_mx.tasks.build import build_task
+from slsgd_mx.tasks.devices import check_batch, check_devices
+from slsgd_mx.theory import PARTS
+from slsgd_mx.theory.cases import cases_of
+
+
+def test_all_presets_figures_and_problems_pass():
+    runs = [PRESETS[task][name] for task in PRESETS for name in NAMES]
+    for name in FIGURE_PRESETS:
+        runs += [run for figure in FIGURES.values() for run in runs_of(figure, Variant(name, {}))]
+    runs += [case.config for part in PARTS for case in cases_of(part)]
+    for run in dict.fromkeys(runs):
+        check_batch(run)
+
+
+@pytest.mark.parametrize(
+    "changes, most",
+    [
+        (dict(partition="balanced"), 100),
+        (dict(partition="balanced", train_images=2001), 101),
+        (dict(partition="unbalanced"), 179),
+    ],
+)
+def test_the_largest_batch_is_the_largest_device(changes, most):
+    config = preset("cifar", "smoke", batch_size=most, **changes)
+    task = build_task(config)
+    assert max(len(rows) for rows in task.devices) == most
+    with pytest.raises(ConfigError) as error:
+        build_task(preset("cifar", "smoke", batch_size=most + 1, **changes))
+    assert str(error.value) == (
+        f"batch_size={most + 1} is out of range: no device holds more than {most} images, so it "
+        f"needs 1 <= batch_size <= {most}"
+    )
+
+
+def test_a_stored_run_with_a_larger_batch_is_still_read():
+    old = RunConfig(batch_size=100_000)
+    assert RunConfig.from_json(old.to_json()) == old
+    with pytest.raises(ConfigError, match="batch_size=100000"):
+        check_batch(old)
+
+
+def test_synthetic_text_is_limited():
+    with pytest.raises(ConfigError, match="needs 1 <= batch_size <= 25000"):
+        check_batch(preset("lstm", "smoke", batch_size=25_001))
+
+
+def test_an_empty_device_of_a_custom_partition_is_named(tiny, monkeypatch):
+    def greedy(labels, n, rng):
+        """All samples on all devices but 2 and 5."""
+        parts = np.array_split(np.arange(len(labels)), n - 2)
+        return [*parts[:2], np.array([], int), *parts[2:4], np.array([], int), *parts[4:]]
+
+    monkeypatch.setitem(PARTITIONS, "greedy", greedy)
+    with pytest.raises(ConfigError) as error:
+        build_task(tiny(partition="greedy"))
+    assert str(error.value) == (
+        "device 2 of n=8 holds no images (nor do 1 others): the partition must give every device "
+        "at least one"
+    )
+    monkeypatch.setitem(PARTITIONS, "greedy", lambda labels, n, rng: np.array_split(range(80), n))
+    with pytest.raises(ConfigError, match="largest device holds 10 images"):
+        build_task(tiny(partition="greedy", batch_size=11))
+
+
+def test_check_devices_accepts_what_can_be_trained():
+    check_devices([1, 5], 5, "images")
