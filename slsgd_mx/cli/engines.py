@@ -58,9 +58,9 @@ def server_options(
 def make_options(workers: Optional[int], servers: Optional[int], **more: Any):
     """The launcher's options; by default one worker per core, at most 10."""
     from slsgd_mx.parameter_server.launcher import Options
-    from slsgd_mx.system.threads import thread_count
+    from slsgd_mx.system.threads import cores_to_share
 
-    return Options(workers or min(thread_count(), 10), servers or 1, **more)
+    return Options(workers or min(cores_to_share(), 10), servers or 1, **more)
 
 
 def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> None:

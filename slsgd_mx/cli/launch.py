@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional, Tuple
 
 import click
@@ -41,7 +42,8 @@ def launch(
     def train(config, folder, data_dir, listener=None):
         from slsgd_mx.parameter_server.launcher import launch as run
 
-        return run(config, folder, data_dir, listener, options=options)
+        few = options if workers else replace(options, workers=min(options.workers, config.k))
+        return run(config, folder, data_dir, listener, options=few)
 
     threads, changes = share_threads(options.workers), given(deadline=deadline)
     run_command(ctx, command, Engine(train, threads, changes=changes))

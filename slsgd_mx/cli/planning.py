@@ -14,7 +14,7 @@ from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Job, Pool
 from slsgd_mx.system import signals
 from slsgd_mx.system.processes import Message
-from slsgd_mx.system.threads import thread_count
+from slsgd_mx.system.threads import cores_to_share, thread_count
 
 MEMORY_EACH = 1.5e9  # bytes reserved for each process; the paper's networks take 1.0 to 1.1 GB
 
@@ -25,17 +25,19 @@ def share_out(
     """Return the number of processes, and of threads in each.
 
     Threads affect the last bits of results, so they do not depend on how many runs are left.
-    Narrow networks, those of ``smoke``, get one thread: more are no faster.  On a parameter server
-    with several workers, one run is computed at a time, and its workers share the threads.
+    Narrow networks, those of ``smoke``, get one thread: more are no faster.  With
+    ``OMP_NUM_THREADS=1`` every process has one thread, and there are as many as cores.  On a
+    parameter server with several workers, one run is computed at a time, and its workers share the
+    threads.
     """
-    total = thread_count()
-    processes = jobs or max(1, int(min(total, _memory() / MEMORY_EACH)))
+    total, one = cores_to_share(), thread_count() == 1
+    processes = jobs or max(1, int(min(total / (threads or 1), _memory() / MEMORY_EACH)))
     if workers is not None:
         processes, total = jobs or 1, max(1, total // workers)
     narrow = any(step.config.sizes.data == "synthetic" for step in plan.steps)
     return (
         max(1, min(processes, len(plan.to_do))),
-        threads or (1 if narrow else max(1, total // processes)),
+        threads or (1 if narrow or one else max(1, total // processes)),
     )
 
 

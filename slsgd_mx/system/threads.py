@@ -24,6 +24,16 @@ def thread_count() -> int:
     return int(value) if value.isdigit() and int(value) > 0 else available_cores()
 
 
+def cores_to_share() -> int:
+    """Return the number of cores for several processes together.
+
+    That is ``OMP_NUM_THREADS`` if it is more than 1. A value of 1, common on clusters, limits the
+    threads of each process but not the number of processes.
+    """
+    threads = thread_count()
+    return threads if threads > 1 else available_cores()
+
+
 def suitable_threads(preset: str) -> int:
     """Return the number of threads for a preset: one for the narrow networks of ``smoke``.
 

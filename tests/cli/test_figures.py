@@ -137,17 +137,23 @@ def test_draw_only_without_any_run(call, tmp_path):
         ("8", 2, 1, 100, (2, 1)),
         ("1", 1, None, 100, (1, 1)),
         ("2", 5, None, 100, (5, 1)),
+        ("8", None, 2, 100, (4, 2)),
+        ("1", None, None, 100, (6, 1)),  # of 6 cores: it limits threads, not processes
+        ("1", 2, None, 100, (2, 1)),
+        ("", None, None, 100, (6, 1)),
+        ("", 2, None, 100, (2, 3)),
     ],
 )
 def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    monkeypatch.setattr("slsgd_mx.system.threads.available_cores", lambda: 6)
     monkeypatch.setattr(planning, "_memory", lambda: float("inf"))
     steps = [
         Step(RunConfig(seed=seed), Path("run"), Outcome("missing"), True) for seed in range(runs)
     ]
     assert planning.share_out(Plan(Path("runs"), steps, 0), jobs, threads) == expected
     monkeypatch.setattr(planning, "_memory", lambda: 4 * planning.MEMORY_EACH)
-    if jobs is None:
+    if jobs is None and threads is None:
         assert planning.share_out(Plan(Path("runs"), steps, 0), None, None)[0] == min(4, runs)
 
 
