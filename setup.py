@@ -74,6 +74,7 @@ setup(
             # One minor series, because a new one may format differently.
             "ruff==0.17.*",
         ],
+        "tensorboard": ["tensorboardX>=2.6"],  # slsgd-mx runs export --tensorboard
     },
     entry_points={"console_scripts": ["slsgd-mx = slsgd_mx.cli:main"]},
 )

@@ -19,15 +19,18 @@ from slsgd_mx.system import signals
 COMMANDS = {
     "cifar": "training",
     "lstm": "training",
+    "run": "stored",
     "demo": "demo",
     **{name: "figures" for name in [*FIGURES, "all"]},
     "arena": "arena",
     "theory": "theory",
     "claims": "claims",
+    "runs": "runs",
     "launch": "launch",
     "dist": "dist",
     "partition": "partition",
     "data": "data",
+    "doctor": "doctor",
 }
 RENAMED = {"ledger": "attacker-start"}  # names of 0.1.0 -> today's
 
@@ -82,7 +85,9 @@ def failure(error: BaseException) -> Failure:
     epilog="""\b
     Start here:          slsgd-mx demo
     A run of the paper:  slsgd-mx cifar --balanced --alpha 0.8 --b 2
-    All of its figures:  slsgd-mx all --preset laptop --dry-run""",
+    All of its figures:  slsgd-mx all --preset laptop --dry-run
+    Does it work here?   slsgd-mx doctor
+    Completion in bash:  eval "$(_SLSGD_MX_COMPLETE=bash_source slsgd-mx)\"""",
 )
 @click.version_option(__version__, prog_name="slsgd-mx")
 def main() -> None:

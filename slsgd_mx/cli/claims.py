@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional
 import click
 
 from slsgd_mx.cli.options import SYMBOLS, UNAMBIGUOUS, given, pick_formerly_out, spell, with_options
+from slsgd_mx.cli.output import json_option, wants_json
 
 FIGURES = pick_formerly_out(
     "figures", help="Folder for claims.json and claims.md. Default: they are not written."
@@ -18,13 +19,12 @@ FIGURES = pick_formerly_out(
 @with_options(
     "preset", "released", "runs", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "loss", "alphas"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 @FIGURES
 def claims(
     preset: str,
     released: bool,
     runs: Path,
-    as_json: bool,
     figures: Optional[Path],
     repeats: Optional[int],
     seed: Optional[int],
@@ -50,7 +50,7 @@ def claims(
     verdicts = judge_all(runs, variant)
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
     about.update(alphas=list(variant.alphas), loss=variant.loss)
-    text = to_json(verdicts, about)
+    text, as_json = to_json(verdicts, about), wants_json()
     click.echo(text if as_json else to_text(verdicts), nl=False)
     if figures is not None:
         write({"claims.json": text, "claims.md": to_markdown(verdicts)}, figures)

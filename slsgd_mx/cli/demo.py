@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from slsgd_mx.cli.options import given, pick, pick_formerly_out, with_options
+from slsgd_mx.cli.output import json_option, print_json, run_document, say
 
 # the label of each curve, and what it changes in the preset
 CURVES = {
@@ -31,6 +32,7 @@ CURVES = {
         default=None,
         help="Folder for the runs and the picture. Default: runs/demo, runs/demo-laptop, ...",
     ),
+    json_option,
 )
 def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | None) -> None:
     """Compare FedAvg and SLSGD under attack, in a minute.
@@ -46,9 +48,10 @@ def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | No
     from slsgd_mx.figures.build import data_name, data_note, metric_panels, write_curves
     from slsgd_mx.figures.plot import draw
     from slsgd_mx.runs.folder import RunIndex
+    from slsgd_mx.runs.records import load_run
 
     runs = runs or Path("runs") / ("demo" if preset == "smoke" else f"demo-{preset}")
-    lines, results = {}, []
+    lines, results, documents = {}, [], []
     for number, (label, changes) in enumerate(CURVES.items(), start=1):
         config = make_config("cifar", preset, **changes, **given(epochs=epochs))
         plain = label.replace("$", "")
@@ -57,11 +60,14 @@ def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | No
         if result.diverged:
             click.echo(f"{plain}: {result.diverged}", err=True)
         lines[label] = [result.rows]
+        documents.append({"curve": plain, **run_document(load_run(result.folder))})
         results.append(f"{plain + ':':33} {summarize(config, result.rows[-1])}")
     title = f"Label flipping, {config.q} of {config.k} workers an epoch poisoned"
     picture = runs / f"demo-{config.sizes.data}.png"
     panels = metric_panels(config, lines)
     draw(panels, picture, f"{title} ({data_name(config)})", data_note(config))
     write_curves(picture.with_suffix(".csv"), config, lines)
-    click.echo("\n".join(results))
-    click.echo(f"picture: {picture}  (numbers: {picture.with_suffix('.csv').name})")
+    numbers = picture.with_suffix(".csv")
+    print_json({"runs": documents, "picture": picture, "numbers": numbers})
+    say("\n".join(results))
+    say(f"picture: {picture}  (numbers: {numbers.name})")

@@ -63,11 +63,16 @@ def make_options(workers: Optional[int], servers: Optional[int], **more: Any):
     return Options(workers or min(cores_to_share(), 10), servers or 1, **more)
 
 
-def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> None:
-    """Run a training command, given as a list of words, on an engine."""
+def training_commands() -> List[str]:
+    """The commands that can follow ``launch --``."""
     from slsgd_mx.cli import COMMANDS
 
-    known: List[str] = [name for name, module in COMMANDS.items() if module == "training"]
+    return [name for name, module in COMMANDS.items() if module in ("training", "stored")]
+
+
+def run_command(ctx: click.Context, command: Sequence[str], engine: Engine) -> None:
+    """Run a training command, given as a list of words, on an engine."""
+    known: List[str] = training_commands()
     if not command or command[0] not in known:
         found = repr(command[0]) if command else "nothing"
         names = ", ".join(known)

@@ -20,12 +20,14 @@ from slsgd_mx.cli.options import (
     pick_formerly_out,
     with_options,
 )
+from slsgd_mx.cli.output import json_option, print_json, say
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
 RUNNING = (
     *("released", "repeats", "seed", "data_dir", "jobs", "threads", "runs"),
     pick_formerly_out("figures"),
     *("dry_run", "draw_only", "no_share", "engine", "workers", "servers"),
+    json_option,
 )
 
 
@@ -73,7 +75,8 @@ def run_figures(
         show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
-    missing = draw_all(names, variant, runs, figures)
+    drawn, missing = draw_all(names, variant, runs, figures)
+    print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
         text = by_reason({**missing, **failed})
         way = "--draw-only computes nothing: leave it out" if draw_only else "Run the command again"
@@ -99,7 +102,8 @@ def compute(
     servers: Optional[Dict[str, Any]] = None,
 ) -> Dict[str, str]:
     """Compute the runs that are not finished, with one progress display; return failures."""
-    from slsgd_mx.cli.planning import Overall, share_out
+    from slsgd_mx.cli.planning import share_out
+    from slsgd_mx.cli.progress import Overall
     from slsgd_mx.sweeps.plan import carry_out
     from slsgd_mx.sweeps.pool import Pool
 
@@ -122,11 +126,14 @@ def compute(
     return {slug: result.why for slug, result in results.items() if not result.ok}
 
 
-def draw_all(names: List[str], variant, runs: Path, folder: Path) -> Dict[str, str]:
-    """Draw every figure; return the runs that are missing."""
+def draw_all(
+    names: List[str], variant, runs: Path, folder: Path
+) -> Tuple[Dict[str, List[Path]], Dict[str, str]]:
+    """Draw every figure; return the files of each, and the runs that are missing."""
     from slsgd_mx.errors import RunError
     from slsgd_mx.figures.build import draw_figure
 
+    files: Dict[str, List[Path]] = {}
     missing: Dict[str, str] = {}
     for name in names:
         try:
@@ -134,10 +141,11 @@ def draw_all(names: List[str], variant, runs: Path, folder: Path) -> Dict[str, s
         except RunError as error:
             missing[name] = str(error).replace(f"{name} ", "it ", 1)
             continue
+        files[name] = drawn.files
         missing.update(line.split(": ", 1) for line in drawn.missing)
         with contextlib.suppress(OSError):
-            click.echo(f"{name}: {drawn.files[0]}  (also .svg, and .csv with the numbers)")
-    return missing
+            say(f"{name}: {drawn.files[0]}  (also .svg, and .csv with the numbers)")
+    return files, missing
 
 
 def options_of(figure: Figure) -> List[str]:

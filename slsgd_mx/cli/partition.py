@@ -8,11 +8,13 @@ from typing import Any, Optional
 import click
 
 from slsgd_mx.cli.options import given, pick_formerly_out, with_options
+from slsgd_mx.cli.output import json_option, print_json, say
 
 
 @click.command()
 @with_options("preset", "image_partition", "image_data", "train_images", "n", "seed", "data_dir")
 @pick_formerly_out("picture")
+@json_option
 def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: Any) -> None:
     """Draw which device holds which labels.
 
@@ -37,7 +39,8 @@ def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: A
     title = f"{sizes.partition.capitalize()} partition of {sizes.data}, n={config.n}"
     draw_partition(counts, picture, title)
     lengths, distinct = counts.sum(axis=1), (counts > 0).sum(axis=1)
-    click.echo(
+    print_json({"picture": picture, "n": config.n, "label_counts": counts, "sizes": lengths})
+    say(
         f"{config.n} devices of {lengths.min()} to {lengths.max()} images, "
         f"{distinct.min()} to {distinct.max()} labels per device: {picture}"
     )

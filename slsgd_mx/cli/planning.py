@@ -1,19 +1,18 @@
-"""Print what a plan will take, and display the progress of all its runs."""
+"""What a plan will take: its runs, their shared prefixes, the forecast."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import asdict
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import click
-from tqdm import tqdm
 
+from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.progress import duration
 from slsgd_mx.config import RunConfig
 from slsgd_mx.sweeps.plan import Plan, Step
-from slsgd_mx.sweeps.pool import Job, Pool
-from slsgd_mx.system import signals
-from slsgd_mx.system.processes import Message
+from slsgd_mx.sweeps.pool import Pool
 from slsgd_mx.system.threads import cores_to_share, thread_count
 
 MEMORY_EACH = 1.5e9  # bytes reserved for each process; the paper's networks take 1.0 to 1.1 GB
@@ -62,17 +61,38 @@ def show_plan(
         for run in runs:
             users.setdefault(run, []).append(name)
     for step in plan.steps:
-        click.echo(f"{_state(step):32} {step.config.slug}  {_used(step, users)}")
+        say(f"{_state(step):32} {step.config.slug}  {_used(step, users)}")
     states = [step.outcome.state for step in plan.steps if step.wanted]
     done = sum(state in ("done", "diverged") for state in states)
     prefixes = sum(not step.wanted for step in plan.steps)
-    click.echo(f"runs: {len(states)}, of which {done} are finished; shared prefixes: {prefixes}")
-    click.echo(
+    say(f"runs: {len(states)}, of which {done} are finished; shared prefixes: {prefixes}")
+    say(
         f"epochs to compute: {plan.epochs} (without sharing between runs and figures: "
         f"{plan.epochs_unshared})"
     )
-    if plan.to_do:
-        _show_forecast(plan, *share_out(plan, jobs, threads, workers), workers or 1)
+    print_json(
+        {
+            "runs": [_document(step, users.get(step.config, [])) for step in plan.steps],
+            "epochs": plan.epochs,
+            "epochs_unshared": plan.epochs_unshared,
+            "forecast": _forecast(plan, *share_out(plan, jobs, threads, workers), workers or 1)
+            if plan.to_do
+            else None,
+        }
+    )
+
+
+def _document(step: Step, figures: Sequence[str]) -> Dict[str, Any]:
+    return {
+        "folder": step.folder,
+        "state": step.outcome.state,
+        "why": step.outcome.why,
+        "start": step.start,
+        "left": step.left,
+        "figures": list(figures),
+        "prefix": None if step.prefix is None else step.prefix.folder,
+        "config": step.config.to_dict(),
+    }
 
 
 def _state(step: Step) -> str:
@@ -89,64 +109,16 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     return f"({', '.join(users[step.config])}{after})"
 
 
-def _show_forecast(plan: Plan, processes: int, threads: int, workers: int) -> None:
+def _forecast(plan: Plan, processes: int, threads: int, workers: int) -> Dict[str, Any]:
+    """Calibrate, print the forecast, and return it."""
     from slsgd_mx.sweeps.forecast import calibrate, forecast
 
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
         expected = forecast(plan, calibrate(plan, pool), processes, workers)
-    click.echo(
+    say(
         f"forecast for {processes * workers} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
         f"{expected.disk_bytes / 1e9:.2f} GB of disk"
     )
-
-
-def duration(seconds: float) -> str:
-    """
-    >>> duration(42), duration(600), duration(20_000)
-    ('42 seconds', '10 minutes', '5.6 hours')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
-class Overall:
-    """One bar over the epochs of all runs, with the number of runs ended, running and failed."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.epochs = plan, 0
-        self.ended = self.failed = 0
-        self.running: Dict[str, int] = {}
-        self.bar: Optional[tqdm] = None
-
-    def __enter__(self) -> Overall:
-        if self.plan.to_do:
-            with contextlib.suppress(OSError, ValueError):
-                self.bar = tqdm(total=self.plan.epochs, unit="epoch", dynamic_ncols=True)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self.bar is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self.bar.close()
-
-    def __call__(self, job: Job, message: Message) -> None:
-        signals.check()
-        if message["event"] == "end":
-            self.running.pop(job.name, None)
-            self.ended += 1
-            self.failed += message["status"] in ("failed", "skipped")
-        else:
-            self.epochs += message["event"] == "epoch"
-            self.running[job.name] = message["epoch"]
-        if self.bar is not None:
-            with contextlib.suppress(OSError, ValueError):  # no terminal: keep computing
-                self._show(message["event"] == "epoch")
-
-    def _show(self, moved: bool) -> None:
-        words = f"{self.ended}/{len(self.plan.to_do)} runs, {len(self.running)} running"
-        words += f", {self.failed} failed" if self.failed else ""
-        self.bar.set_postfix_str(words, refresh=False)
-        self.bar.update(int(moved))
+    return {"processes": processes * workers, "threads": threads, **asdict(expected)}

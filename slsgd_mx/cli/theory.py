@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Any, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import click
 
 from slsgd_mx.cli.options import pick, pick_formerly_out, with_options
+from slsgd_mx.cli.output import json_option, print_json, say
 from slsgd_mx.theory import PARTS, SEEDS
 
 
@@ -33,6 +34,7 @@ from slsgd_mx.theory import PARTS, SEEDS
         "figures", default=Path("figures/theory"), help="Folder for pictures and tables."
     ),
     pick("jobs", help="Processes at the same time. Default: one per core."),
+    json_option,
 )
 def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: int | None) -> None:
     """Compare the paper's theorems with measurements.
@@ -63,16 +65,14 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: 
     folder = runs / "theory"
     compute_missing([case for p in parts for case in cases_of(p)], folder, seeds,
                     jobs or available_cores())  # fmt: skip
-    for each in parts:
-        report(each, folder, figures, seeds)
+    print_json({each: report(each, folder, figures, seeds) for each in parts})
     where = "" if runs == Path("runs") else f" --runs {quote(str(runs))}"
-    click.echo(f"verdicts on C10 to C12: slsgd-mx claims{where}")
+    say(f"verdicts on C10 to C12: slsgd-mx claims{where}")
 
 
 def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: int) -> None:
     """Compute the runs that are not finished, with a progress bar."""
-    from tqdm import tqdm
-
+    from slsgd_mx.cli.progress import Counter
     from slsgd_mx.theory.compute import compute, missing_jobs
 
     jobs = missing_jobs(folder, cases, seeds)
@@ -80,17 +80,22 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
         click.echo(f"nothing to compute: {seeds} seeds of {len(cases)} cases in {folder}", err=True)
         return
     total = sum(job.epochs for job in jobs)
-    with tqdm(total=total, unit="epoch", desc="theory", smoothing=0.05) as bar:
+    with Counter(total, "epochs of theory:") as bar:
         compute(folder, jobs, min(processes, len(jobs)), bar.update)
 
 
-def report(part: str, folder: Path, figures: Path, seeds: int) -> None:
-    """Draw the pictures of a part, write its tables and print its findings."""
+def report(part: str, folder: Path, figures: Path, seeds: int) -> Dict[str, Any]:
+    """Draw the pictures of a part, write its tables, print its findings and return them."""
     from slsgd_mx.theory.pictures import draw_part
     from slsgd_mx.theory.report import assumptions_text, findings_text, write_reports
 
     pictures: List[Path] = draw_part(part, folder, figures, seeds)
     reports, findings = write_reports(part, folder, figures, seeds)
-    click.echo(assumptions_text(part, reports) + findings_text(part, findings), nl=False)
+    say(assumptions_text(part, reports) + findings_text(part, findings), nl=False)
     for path in pictures:
-        click.echo(f"picture: {path}  (numbers: {path.with_suffix('.csv').name})")
+        say(f"picture: {path}  (numbers: {path.with_suffix('.csv').name})")
+    return {
+        "assumptions": [each._asdict() for each in reports],
+        "findings": [each._asdict() for each in findings],
+        "pictures": pictures,
+    }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import click
 
 from slsgd_mx.cli.options import ALGORITHM, FAULTS, IMAGES, TEXT, given, with_options
+from slsgd_mx.cli.output import json_option
 
 RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads")
 EPILOG = (
@@ -17,7 +18,7 @@ EPILOG = (
 
 
 @click.command(epilog=EPILOG)
-@with_options("preset", "released", *IMAGES, *ALGORITHM, *FAULTS, *RUNNING)
+@with_options("preset", "released", *IMAGES, *ALGORITHM, *FAULTS, *RUNNING, json_option)
 def cifar(preset: str, **options: Any) -> None:
     """Train the paper's CNN on CIFAR-10 (Figures 1 to 10).
 
@@ -32,7 +33,7 @@ def cifar(preset: str, **options: Any) -> None:
 
 
 @click.command(epilog=EPILOG)
-@with_options("preset", "released", *TEXT, *ALGORITHM, *FAULTS, *RUNNING)
+@with_options("preset", "released", *TEXT, *ALGORITHM, *FAULTS, *RUNNING, json_option)
 def lstm(preset: str, **options: Any) -> None:
     """Train the paper's LSTM on WikiText-2 (Figures 11 to 13).
 
@@ -62,20 +63,33 @@ def run_training(
     from slsgd_mx.presets import preset as make_config
     from slsgd_mx.system.threads import set_threads
 
-    engine, repeats = current_engine(), repeats or 1
+    engine = current_engine()
     set_threads(threads or engine.threads(preset))
-    if engine.single and repeats > 1:
-        raise click.UsageError("--repeats is not possible here: start one job for each --seed")
     asked = {**given(**changes), **engine.changes}
     config = make_config(task, preset, **{**(RELEASED[task] if released else {}), **asked})
     warnings = config.warnings()
     if config.q == 0 and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give --q as well")
+    warn_and_run(config, warnings, repeats, out, data_dir)
+
+
+def warn_and_run(
+    config: Any,
+    warnings: Sequence[str],
+    repeats: Optional[int],
+    out: Optional[Path],
+    data_dir: Optional[Path],
+) -> None:
+    """Print the warnings, then train on the current engine."""
+    from slsgd_mx.cli.engines import current_engine
+
+    if current_engine().single and (repeats or 1) > 1:
+        raise click.UsageError("--repeats is not possible here: start one job for each --seed")
     if data_dir is not None and config.sizes.data == "synthetic":
-        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
+        warnings = [*warnings, f"--data-dir {data_dir} is not read: the data is synthetic"]
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 
     from slsgd_mx.cli.running import run_repeats
 
-    run_repeats(config, repeats, out, data_dir)
+    run_repeats(config, repeats or 1, out, data_dir)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Iterable, List, Optional, Tuple
 
 import click
+from click.shell_completion import CompletionItem, ShellComplete
+
+
+def complete(names: Iterable[str], incomplete: str) -> List[CompletionItem]:
+    """What a shell proposes for a word that is not complete."""
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 class Folder(click.Path):
@@ -38,6 +44,9 @@ class NameIn(click.ParamType):
     def get_metavar(self, param: click.Parameter, ctx: Optional[click.Context] = None) -> str:
         names = "|".join(self.names())
         return f"[{names}]" if len(names) <= 40 else "NAME"
+
+    def shell_complete(self, ctx, param, incomplete: str) -> List[CompletionItem]:
+        return complete(self.names(), incomplete)
 
     def convert(self, value: str, param, ctx) -> str:
         if value not in self.names():
@@ -82,3 +91,20 @@ class Numbers(click.ParamType):
             return tuple(float(number) for number in value.split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)
+
+
+class TrainingCommand(click.ParamType):
+    """The words after ``launch --``; shells complete them as they complete the command alone."""
+
+    name = "COMMAND"
+
+    def shell_complete(self, ctx, param, incomplete: str) -> List[CompletionItem]:
+        from slsgd_mx.cli.engines import training_commands
+
+        words = list(ctx.params.get(param.name) or ())
+        if not words:
+            return complete(training_commands(), incomplete)
+        inner = ctx.find_root().command.get_command(ctx, words[0])
+        if inner is None or words[0] not in training_commands():
+            return []
+        return ShellComplete(inner, {}, words[0], "").get_completions(words[1:], incomplete)

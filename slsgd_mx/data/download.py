@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import ssl
+import sys
 from pathlib import Path
 from typing import IO, Any, Callable, Optional
 
@@ -105,7 +106,9 @@ def _download(url: str, file: RemoteFile, out: IO[bytes], progress: bool) -> Non
         requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError,
         ssl.SSLError,
     )  # fmt: skip
+    pause = 0.1 if sys.stderr.isatty() else 30.0  # seconds between two displays
     shown = dict(desc=file.name, unit="B", unit_scale=True, ncols=79, disable=not progress)
+    shown.update(mininterval=pause, maxinterval=max(10.0, pause))
     with tqdm(total=file.bytes - begun, **shown) as bar:
         downloader = pooch.HTTPDownloader(
             progressbar=bar if progress else False,

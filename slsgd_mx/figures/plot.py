@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,6 +138,18 @@ def draw(
         If a file cannot be written.
     """
     paths = as_paths(path)
+    with composed(panels, title, note, columns) as figure:
+        return write(figure, paths)
+
+
+@contextmanager
+def composed(
+    panels: Sequence[Panel],
+    title: str | None = None,
+    note: str | None = None,
+    columns: int | None = None,
+) -> Iterator[Figure]:
+    """The figure that ``draw`` writes."""
     if not panels:
         raise ConfigError("panels=[] cannot be drawn: at least one panel is needed")
     columns = min(columns or 2, len(panels))
@@ -168,7 +181,7 @@ def draw(
             ax.set_axis_off()
         note = " ".join([*dict.fromkeys(notes), note or ""])
         _arrange(figure, _legend_of(entries, looks), title or "", note)
-        return write(figure, paths)
+        yield figure
 
 
 def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[list, list[str]]:

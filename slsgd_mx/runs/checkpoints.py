@@ -61,6 +61,11 @@ def newest_epoch(folder: Path) -> int:
     return 0 if path is None else _epoch(path)
 
 
+def latest_epoch(folder: Path) -> int:
+    """The epoch of the newest checkpoint by name, whether it is intact or not; 0 without one."""
+    return max(map(_epoch, list_checkpoints(folder)), default=0)
+
+
 def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
     """Epoch, model and notes of the newest intact checkpoint; damaged ones are renamed."""
     path = find_newest(folder)

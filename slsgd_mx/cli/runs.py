@@ -1,0 +1,261 @@
+"""List, show, compare and export stored runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+import click
+
+from slsgd_mx.cli.options import FOLDER, PATH, pick
+from slsgd_mx.cli.output import json_option, print_json, run_document, say, table, wrap
+
+HOME = pick("runs", help="Folder that holds the run folders, at any depth.")
+WHERE = click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only runs that fulfil it, such as b=2, attack!=label-flip, q>=2, status=done or "
+    "test_accuracy>0.4. Names: all symbols of a configuration (runs show lists them), status, "
+    "epoch, and metrics, of which the last value counts. Give it again for further conditions.",
+)
+FOLDERS = click.argument("folders", nargs=-1, required=True, metavar="RUN...", type=str)
+METRIC = click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="Column of metrics.csv to compare and draw, instead of the usual ones. Give it again for "
+    "further panels.",
+)
+OUT = click.option(
+    "--out", type=PATH, default=Path("runs.csv"), show_default=True, help="CSV file to write."
+)
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    help="One row for each run and evaluation, with every column of metrics.csv, instead of one "
+    "row for each run, evaluation and metric.",
+)
+TENSORBOARD = click.option(
+    "--tensorboard",
+    type=FOLDER,
+    metavar="DIR",
+    help="Write event files for TensorBoard into DIR instead of a CSV file; needs pip install "
+    '"slsgd-mx[tensorboard]".',
+)
+SHOWN_ROWS = 12  # of metrics.csv
+
+
+@click.group(invoke_without_command=True)
+@HOME
+@WHERE
+@json_option
+@click.pass_context
+def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
+    """List stored runs; show, compare or export them.
+
+    Without a subcommand: one line for each run below --runs, with the symbols in which the runs
+    differ, the epochs computed and the metrics of the last evaluation. A run is done, running,
+    interrupted (the command that started it resumes it), diverged (its model stopped being finite),
+    failed (no update was ever applied) or damaged.
+
+    \b
+    slsgd-mx runs
+    slsgd-mx runs --where b=2 --where "q>=2"
+    slsgd-mx runs show 3f9a1c
+    slsgd-mx runs compare 3f9a1c 77b2e0 --picture compare.png
+    slsgd-mx runs export --out all.csv
+
+    The name of a run is its folder, or a unique part of its folder's name such as the digits that
+    the list shows.
+    """
+    if ctx.invoked_subcommand is None:
+        list_runs(runs, conditions)
+    elif conditions or ctx.get_parameter_source("runs").name == "COMMANDLINE":
+        raise click.UsageError(f"put the options after the subcommand: {ctx.invoked_subcommand}")
+
+
+def list_runs(home: Path, conditions: Sequence[str]) -> None:
+    """Print the table of all runs, or the chosen ones."""
+    from slsgd_mx.runs.records import load_runs
+    from slsgd_mx.runs.selection import in_common, select, short_names, show, varying
+
+    every = load_runs(home)
+    chosen = select(every, conditions)
+    names = short_names(every, home)
+    differ = varying(chosen)
+    print_json(
+        {
+            "runs_folder": home,
+            "differ": differ,
+            "in_common": in_common(chosen),
+            "runs": [{"name": names[run.path], **run_document(run)} for run in chosen],
+        }
+    )
+    among = f" of {len(every)}" if conditions else ""
+    say(f"{len(chosen)}{among} {'run' if len(every) == 1 else 'runs'} in {home}")
+    if not chosen:
+        return
+    common = [f"{name}={show(value)}" for name, value in in_common(chosen).items()]
+    if common:
+        say(wrap(f"in common: {' '.join(common)}"))
+    metrics = list(dict.fromkeys(name for run in chosen for name in run.metrics))
+    header = ["run", "epoch", "status", *differ, *metrics]
+    rows = [
+        [
+            names[run.path],
+            f"{run.epoch}/{run.symbols.get('epochs', '?')}",
+            run.status,
+            *(show(run.symbols[name]) if name in run.symbols else "" for name in differ),
+            *(f"{run.last[name]:#.4g}" if name in run.last else "" for name in metrics),
+        ]
+        for run in chosen
+    ]
+    say()
+    say(table(header, rows, first=3))
+
+
+def _find(names: Sequence[str], home: Path) -> List[Any]:
+    """The runs that the user named; those below ``home`` are read only if a name is no folder."""
+    from slsgd_mx.runs.records import load_run, load_runs
+    from slsgd_mx.runs.selection import find_run
+
+    others = any(not (Path(name) / "config.json").exists() for name in names)
+    known = load_runs(home) if others else []
+    return [load_run(find_run(name, known, home)) for name in dict.fromkeys(names)]
+
+
+@runs.command("show")
+@click.argument("folder", metavar="RUN", type=str)
+@HOME
+@json_option
+def show_run(folder: str, runs: Path) -> None:
+    """Show one run: its configuration, what computed it, its metrics.
+
+    \b
+    slsgd-mx runs show runs/mine
+    slsgd-mx runs show 3f9a1c
+    """
+    from slsgd_mx.runs.selection import show
+
+    (run,) = _find([folder], runs)
+    print_json({**run_document(run), "manifest": run.manifest, "metrics": run.columns})
+    say(str(run.path))
+    say(f"{run.status}, epoch {run.epoch} of {run.symbols.get('epochs', '?')}")
+    if run.why:
+        say(wrap(run.why, indent="  "))
+    say("configuration")
+    say(wrap(" ".join(f"{name}={show(value)}" for name, value in run.symbols.items()), "  "))
+    say("computed by")
+    for session in run.manifest.get("sessions") or [{}]:
+        names = ("started", "after_epoch", "slsgd_mx", "mxnet", "numpy", "python", "threads", "cpu")
+        words = [f"{name}={session[name]}" for name in names if name in session]
+        say(wrap(" ".join(words) or "unknown", "  "))
+    if len(run.columns.get("epoch", ())):
+        _show_rows(run)
+    else:
+        say("not evaluated yet")
+
+
+def _show_rows(run) -> None:
+    """Print what happened to the pushes, and evenly spaced rows of metrics.csv."""
+    lost = {"refused": "pushes refused", "missing": "pushes missing", "skipped": "epochs skipped"}
+    counted = [name for name in lost if name in run.columns and run[name].dtype.kind == "i"]
+    say(", ".join(f"{lost[name]}: {run[name].sum()}" for name in counted))
+    count = len(run["epoch"])
+    few = min(count, SHOWN_ROWS)
+    kept = sorted({round(i * (count - 1) / max(1, few - 1)) for i in range(few)})
+    names = [name for name in ("epoch", "alpha", *run.metrics) if name in run.columns]
+    say(table(names, [[f"{run[name][i]:.6g}" for name in names] for i in kept]))
+    if count > few:
+        say(f"({few} of {count} evaluations; all are in {run.path / 'metrics.csv'})")
+
+
+@runs.command()
+@FOLDERS
+@HOME
+@METRIC
+@pick("picture", default=Path("compare.png"))
+@json_option
+def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], picture: Path) -> None:
+    """Compare runs in a table and a picture.
+
+    The table has the symbols in which the runs differ and their metrics after the last epoch that
+    all of them have evaluated. In the picture, runs that differ only in their seed are one curve.
+
+    \b
+    slsgd-mx runs compare runs/one runs/other
+    slsgd-mx runs compare 3f9a1c 77b2e0 --metric test_loss --picture loss.svg
+    """
+    from slsgd_mx.errors import RunError
+    from slsgd_mx.figures.comparison import plot_runs
+    from slsgd_mx.runs.selection import short_names, show, varying
+
+    chosen = _find(folders, runs)
+    if len(chosen) < 2:
+        raise click.UsageError("name at least two different runs to compare")
+    evaluated = [set(run.columns.get("epoch", ())) for run in chosen]
+    shared = set.intersection(*evaluated)
+    if not shared:
+        raise RunError("the runs have no evaluated epoch in common: there is nothing to compare")
+    epoch, names = int(max(shared)), _names(chosen, runs, short_names)
+    differ = varying(chosen)
+    measured = [name for name in chosen[0].metrics if all(name in run.metrics for run in chosen)]
+    measured = list(metrics) or measured
+    plot_runs(chosen, list(metrics) or None, picture)
+    rows, documents = [], []
+    for run in chosen:
+        at = list(run["epoch"]).index(epoch)
+        values = {name: run[name][at].item() for name in measured if name in run.columns}
+        documents.append({"name": names[run.path], **run_document(run), "at_epoch": values})
+        symbols = [show(run.symbols[name]) if name in run.symbols else "" for name in differ]
+        numbers = [f"{values[name]:#.4g}" if name in values else "" for name in measured]
+        rows.append([names[run.path], run.status, *symbols, *numbers])
+    print_json({"epoch": epoch, "differ": differ, "runs": documents, "picture": picture})
+    say(f"metrics after epoch {epoch}, the last that all of them have evaluated")
+    say()
+    say(table(["run", "status", *differ, *measured], rows, first=2))
+    say()
+    say(f"picture: {picture}")
+
+
+def _names(chosen: Sequence[Any], home: Path, short_names: Any) -> Dict[Path, str]:
+    inside = all(home in run.path.parents for run in chosen)
+    return short_names(chosen, home) if inside else {run.path: str(run.path) for run in chosen}
+
+
+@runs.command()
+@HOME
+@WHERE
+@OUT
+@WIDE
+@TENSORBOARD
+@json_option
+def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tensorboard) -> None:
+    """Write the numbers of many runs into one CSV file.
+
+    Every row names its run and all symbols of its configuration, so the file needs nothing else:
+    read it with pandas, R or a spreadsheet.
+
+    \b
+    slsgd-mx runs export --where attack=label-flip --out flips.csv
+    slsgd-mx runs export --wide
+    slsgd-mx runs export --tensorboard events       then: tensorboard --logdir events
+    """
+    from slsgd_mx.runs.export import tidy, write_events
+    from slsgd_mx.runs.export import wide as widen
+    from slsgd_mx.runs.records import load_runs
+    from slsgd_mx.runs.selection import select
+    from slsgd_mx.system.files import write_csv
+
+    chosen = select(load_runs(runs), conditions)
+    if tensorboard is not None:
+        folders = write_events(chosen, runs, tensorboard)
+        print_json({"folders": folders})
+        say(f"event files of {len(folders)} runs: {tensorboard}")
+        return
+    header, rows = (widen if wide else tidy)(chosen)
+    write_csv(out, header, rows)
+    print_json({"file": out, "columns": header, "rows": len(rows), "runs": len(chosen)})
+    say(f"{len(rows)} rows of {len(chosen)} runs: {out}")

@@ -1,0 +1,110 @@
+"""Run a stored configuration, changed or as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import click
+
+from slsgd_mx.cli.options import PATH, with_options
+from slsgd_mx.cli.output import json_option
+from slsgd_mx.cli.training import warn_and_run
+from slsgd_mx.errors import ConfigError
+
+SET = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a value, such as b=4, attack=negation, local_steps=5:15 or train_images=1000; "
+    "none removes an optional one. Give it again for further changes.",
+)
+
+
+@click.command()
+@click.argument("file", type=PATH, metavar="CONFIG")
+@SET
+@with_options("repeats", "data_dir", "out", "threads", json_option)
+def run(
+    file: Path,
+    changes: Tuple[str, ...],
+    repeats: Optional[int],
+    data_dir: Optional[Path],
+    out: Optional[Path],
+    threads: Optional[int],
+) -> None:
+    """Run a stored configuration, with changes if you like.
+
+    CONFIG is the config.json of a run of any version, or a run folder. The run goes to a folder of
+    its own in runs/, named after the changed configuration, or to --out; the stored one is left
+    as it is. Without changes and with --out, this repeats a run elsewhere.
+
+    \b
+    slsgd-mx run runs/mine/config.json --set b=4 --set seed=1
+    slsgd-mx run runs/mine --out runs/again
+    slsgd-mx launch --workers 2 -- run runs/mine --out runs/distributed
+
+    The names are those in config.json: the symbols n, k, b, q, gamma, alpha, epochs (T), passes,
+    local_steps (H), batch_size, rule, attack and so on, and the sizes of the workload.
+    """
+    from slsgd_mx.cli.engines import current_engine
+    from slsgd_mx.presets import change
+    from slsgd_mx.system.threads import set_threads
+
+    engine = current_engine()
+    stored = read_configuration(file)
+    config = change(stored, {**parse_changes(changes), **engine.changes})
+    set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
+    warn_and_run(config, config.warnings(), repeats, out, data_dir)
+
+
+def read_configuration(path: Path) -> Any:
+    """The configuration in a file or run folder; a ConfigError says why there is none."""
+    from slsgd_mx.config import RunConfig
+    from slsgd_mx.system.files import read_text
+
+    file = path / "config.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ConfigError(f"{file} does not exist: name the config.json of a run, or its folder")
+    try:
+        return RunConfig.from_json(read_text(file))
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def parse_changes(texts: Sequence[str]) -> Dict[str, Any]:
+    """Names and values from ``NAME=VALUE``; the last of several wins.
+
+    >>> parse_changes(["b=4", "gamma=0.05", "rule=median", "local_steps=5:15", "T=8"])
+    {'b': 4, 'gamma': 0.05, 'rule': 'median', 'local_steps': (5, 15), 'epochs': 8}
+    """
+    from slsgd_mx.runs.selection import ALIASES
+
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise ConfigError(f"--set {text!r} is not NAME=VALUE, such as b=4")
+        name = ALIASES.get(name, name)
+        found[name] = _parse_bounds(value) if name == "local_steps" else _parse(value.strip())
+    return found
+
+
+def _parse(text: str) -> Any:
+    words = {"none": None, "yes": True, "no": False, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _parse_bounds(text: str) -> Any:
+    """H_t^i: MIN:MAX, one number for both, or none."""
+    bounds = [_parse(part) for part in text.split(":")]
+    return None if bounds == [None] else (bounds[0], bounds[-1])

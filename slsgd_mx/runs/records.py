@@ -1,0 +1,186 @@
+"""Read run folders back: numbers as NumPy arrays, the rest as plain dictionaries; no MXNet."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.runs.checkpoints import latest_epoch
+from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
+from slsgd_mx.runs.metrics import Row, read_metrics
+from slsgd_mx.system.files import read_text, warn
+
+STATUSES = ("done", "running", "interrupted", "diverged", "failed", "damaged")
+NO_METRIC = {"epoch", "alpha", *PUSH_COLUMNS, *TIME_COLUMNS}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run folder holds.
+
+    ``run["test_accuracy"]`` is a column of metrics.csv, with one number for each evaluation.
+    """
+
+    path: Path
+    config: Dict[str, Any]  # as in config.json, with today's names: {"task", "sizes": {...}, "n"}
+    manifest: Dict[str, Any]  # {"sessions": [...]}: what computed the run
+    columns: Dict[str, np.ndarray] = field(repr=False)  # of metrics.csv, by name
+    status: str  # one of STATUSES
+    epoch: int  # the last one that was computed and saved
+    why: str = ""  # the reason, if the run diverged, failed or is damaged
+
+    def __getitem__(self, column: str) -> np.ndarray:
+        if column not in self.columns:
+            known = ", ".join(self.columns) or "none yet"
+            raise KeyError(f"{self.path} has no column {column!r}; its columns: {known}")
+        return self.columns[column]
+
+    @property
+    def symbols(self) -> Dict[str, Any]:
+        """Every value of the configuration by name, those of the sizes included."""
+        return {
+            name: value
+            for key, entry in self.config.items()
+            for name, value in (entry.items() if isinstance(entry, dict) else [(key, entry)])
+        }
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The columns that measure the model."""
+        return tuple(name for name in self.columns if name not in NO_METRIC)
+
+    @property
+    def last(self) -> Dict[str, float]:
+        """The metrics of the last evaluation; empty before the first."""
+        if not len(self.columns.get("epoch", ())):
+            return {}
+        return {name: self.columns[name][-1].item() for name in self.metrics}
+
+
+def load_run(folder: Union[str, Path]) -> Run:
+    """Read one run folder, of this or an earlier version, finished or not.
+
+    Raises a RunError if the folder holds no run, or its configuration cannot be read.
+
+    >>> import tempfile
+    >>> from slsgd_mx import load_run, preset, train
+    >>> config = preset("cifar", "smoke", epochs=1, k=2, train_images=100, width=2, batch_size=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = load_run(train(config, folder + "/run").folder)
+    >>> run.status, run["epoch"], run.config["k"], run.config["sizes"]["width"]
+    ('done', array([1]), 2, 2)
+    """
+    folder = Path(folder)
+    config = _read_configuration(folder)
+    try:
+        columns = to_columns(read_metrics(folder))
+        manifest = _read_json(folder / "manifest.json") or {"sessions": []}
+    except RunError as error:
+        return Run(folder, config, {"sessions": []}, {}, "damaged", 0, str(error))
+    saved = latest_epoch(folder / "checkpoint")
+    epochs = columns.get("epoch", np.zeros(0, int))
+    rows = int(epochs[-1]) if epochs.dtype.kind == "i" and len(epochs) else 0
+    status, why = _find_status(folder)
+    return Run(folder, config, manifest, columns, status, max(rows, saved), why)
+
+
+def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
+    """Read every run folder below a folder, or the folder itself if it is one, by name.
+
+    A folder whose configuration cannot be read is left out with a warning.
+    """
+    runs = []
+    for path in find_folders(Path(folder)):
+        try:
+            runs.append(load_run(path))
+        except RunError as error:
+            warn(str(error))
+    return runs
+
+
+def find_folders(home: Path) -> List[Path]:
+    """The run folders below a folder; a RunError if it does not exist."""
+    if not home.is_dir():
+        raise RunError(f"{home} is not a folder: name one that holds run folders with --runs")
+
+    def walk(folder: str) -> Iterator[Path]:
+        for path, folders, files in os.walk(folder):
+            if "config.json" in files:
+                folders.clear()  # a run folder holds no other
+                yield Path(path)
+
+    return sorted(walk(str(home)))
+
+
+def to_columns(rows: List[Row]) -> Dict[str, np.ndarray]:
+    """Rows of text as one array for each column: int64 or float64 where possible, else text.
+
+    >>> to_columns([{"epoch": "1", "loss": "0.5"}, {"epoch": "2", "loss": ""}])
+    {'epoch': array([1, 2]), 'loss': array([0.5, nan])}
+    """
+    names = [name for name in (rows[0] if rows else ()) if name is not None]
+    cells = {name: [row.get(name) or "" for row in rows] for name in names}
+    return {name: _to_array(values) for name, values in cells.items()}
+
+
+def _to_array(cells: List[str]) -> np.ndarray:
+    if not any(cells):
+        return np.array(cells)
+    for kind in (int, float):
+        try:
+            return np.array([kind(c) if kind is int else float(c or "nan") for c in cells], kind)
+        except (ValueError, OverflowError):
+            continue
+    return np.array(cells)
+
+
+def _read_configuration(folder: Path) -> Dict[str, Any]:
+    """config.json with today's names; as it is if something in it is not registered here."""
+    file = folder / "config.json"
+    if not file.exists():
+        raise RunError(f"{folder} holds no run: there is no config.json in it")
+    try:
+        config = RunConfig.from_json(read_text(file)).to_dict()
+        return json.loads(json.dumps(config))  # tuples become lists, as in the file
+    except ConfigError:
+        values = _read_json(file)
+    if not isinstance(values, dict) or not isinstance(values.get("task"), str):
+        raise RunError(f"{file} is not the configuration of a run")
+    return values
+
+
+def _read_json(path: Path) -> Optional[Any]:
+    try:
+        return json.loads(read_text(path)) if path.exists() else None
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+
+
+def _find_status(folder: Path) -> Tuple[str, str]:
+    """The status of a run and, if it diverged or failed, why."""
+    for name in ("DIVERGED", "FAILED"):
+        if (folder / name).exists():
+            return name.lower(), read_text(folder / name).strip()
+    if (folder / "DONE").exists():
+        return "done", ""
+    return ("running" if _is_locked(folder / ".lock") else "interrupted"), ""
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether another process computes the run: it holds the folder's lock."""
+    try:
+        with open(path) as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:  # there is no lock, or it cannot be read
+        return False

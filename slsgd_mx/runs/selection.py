@@ -1,0 +1,204 @@
+"""Choose runs by their symbols, and find what differs between them; no MXNet."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Sequence
+
+from slsgd_mx.attacks import ATTACKS
+from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.runs.records import Run
+
+COMPARISONS: Dict[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq,
+    "=": operator.eq, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+ALIASES = {"T": "epochs", "H": "local_steps"}  # the paper's symbols
+FIRST = ("task", "data", "partition")  # the order in which symbols are shown
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+
+
+def symbol_names(runs: Iterable[Run] = ()) -> List[str]:
+    """Every symbol by name, in the order in which tables show them."""
+    own = [field.name for field in fields(RunConfig) if field.name != "sizes"]
+    sizes = [name for sizes in FROZEN_SIZES.values() for name in sizes]
+    stored = [name for run in runs for name in run.symbols]
+    return list(dict.fromkeys([*FIRST, *own, *sizes, *stored]))
+
+
+def varying(runs: Sequence[Run]) -> List[str]:
+    """The symbols that are not equal in all runs and say something new.
+
+    What the attack determines (its start and scale) and what the task determines (sizes that only
+    it has) is left out, and so is the decay epoch of runs whose alpha does not decay.
+    """
+    names = []
+    for name in symbol_names(runs):
+        idle = name == "alpha_decay_epoch"  # with alpha=1 it has no effect
+        among = [run for run in runs if not idle or run.symbols.get("alpha") != 1]
+        source = "attack" if name in ("attacker_start", "attack_scale") else "task"
+        known = {_key(run, source) for run in among}
+        values = {_key(run, name) for run in among}
+        if len(values) > 1:
+            pairs = {(_key(run, source), _key(run, name)) for run in among}
+            if name == source or len(pairs) > len(known):
+                names.append(name)
+    return names
+
+
+def labels(runs: Sequence[Run], but: Sequence[str] = ()) -> List[str]:
+    """What distinguishes each run from the others, such as ``q=2, b=2, attack=negation``."""
+    names = [name for name in varying(runs) if name not in but]
+    return [describe(run, names) for run in runs]
+
+
+def describe(run: Run, names: Sequence[str]) -> str:
+    """Symbols with their values; those without a value are left out.
+
+    An attack is followed by its start and scale where they are not its own.
+    """
+    found = {name: run.symbols.get(name) for name in names}
+    attack = ATTACKS.get(found.get("attack") or "")
+    if attack is not None:
+        own = {"attacker_start": attack.start, "attack_scale": attack.scale}
+        stored = {name: run.symbols.get(name) for name in own}
+        found.update({name: stored[name] for name in own if stored[name] != own[name]})
+    return ", ".join(f"{name}={show(value)}" for name, value in found.items() if value is not None)
+
+
+def in_common(runs: Sequence[Run]) -> Dict[str, Any]:
+    """The symbols that are equal in all runs and not at their default, the paper's value."""
+    if not runs:
+        return {}
+    shared = [name for name in symbol_names(runs) if len({_key(run, name) for run in runs}) == 1]
+    symbols = runs[0].symbols
+    default = {**FROZEN, **FROZEN_SIZES.get(symbols.get("task", ""), {})}
+    return {
+        name: symbols[name]
+        for name in shared
+        if name in symbols and (name not in default or symbols[name] != default[name])
+    }
+
+
+def _key(run: Run, name: str) -> str:
+    return show(run.symbols[name]) if name in run.symbols else "\0"
+
+
+def show(value: Any) -> str:
+    """A value as tables and filters spell it.
+
+    >>> show(0.1), show([5, 15]), show(None), show(True), show("median")
+    ('0.1', '5:15', 'none', 'yes', 'median')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ":".join(map(show, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def parse_filter(text: str) -> Callable[[Run], bool]:
+    """A condition such as ``b=2``, ``attack!=label-flip``, ``q>=2`` or ``test_accuracy>0.4``.
+
+    The name is that of a symbol, ``status``, ``epoch`` or a metric (its last value). A run that
+    has no such symbol, because it is of another task, does not fulfil the condition.
+
+    >>> parse_filter("b~2")
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: 'b~2' is not a condition: write NAME=VALUE, or NAME with one of \
+>=, <=, !=, ==, >, <
+    """
+    signs = "|".join(map(re.escape, COMPARISONS))
+    found = re.fullmatch(rf"\s*(\w+)\s*({signs})\s*(.*?)\s*", text)
+    if found is None:
+        others = ", ".join(sign for sign in COMPARISONS if sign != "=")
+        raise ConfigError(
+            f"{text!r} is not a condition: write NAME=VALUE, or NAME with one of {others}"
+        )
+    name, sign, wanted = found.groups()
+    name = ALIASES.get(name, name)
+    ordered = sign in (">=", "<=", ">", "<")
+    if ordered and not NUMBER.fullmatch(wanted):
+        raise ConfigError(f"{text!r} is not a condition: {sign} needs a number, not {wanted!r}")
+
+    def holds(run: Run) -> bool:
+        values = _values(run)
+        if name not in values:
+            return False
+        value = values[name]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if NUMBER.fullmatch(wanted):
+                return COMPARISONS[sign](float(value), float(wanted))
+            return sign == "!="
+        same = {"true": "yes", "false": "no"}.get(wanted, wanted)
+        return not ordered and COMPARISONS[sign](show(value), same)
+
+    holds.name = name  # type: ignore[attr-defined]
+    return holds
+
+
+def select(runs: Sequence[Run], conditions: Sequence[str]) -> List[Run]:
+    """The runs that fulfil all conditions; a ConfigError lists the names that exist."""
+    filters = [parse_filter(text) for text in conditions]
+    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    legal = [*symbol_names(runs), *ALIASES, "status", "epoch", *metrics]
+    for text, condition in zip(conditions, filters):
+        if condition.name not in legal:
+            raise ConfigError(f"{text!r} names no symbol: choose one of {', '.join(legal)}")
+    return [run for run in runs if all(condition(run) for condition in filters)]
+
+
+def _values(run: Run) -> Dict[str, Any]:
+    return {**run.symbols, "status": run.status, "epoch": run.epoch, **run.last}
+
+
+def short_names(runs: Sequence[Run], home: Path) -> Dict[Path, str]:
+    """A name for each run that ``find_run`` understands: its folder, or part of its identity.
+
+    Folder names end in the identity of the run, twelve digits of which six or more are shown.
+    """
+    folders = {run.path: _relative(run.path, home) for run in runs}
+    tails = {path: re.search(r"-([0-9a-f]{12})$", name) for path, name in folders.items()}
+    names = {
+        path: tails[path][1] if tails[path] and len(name) > 20 else name
+        for path, name in folders.items()
+    }
+    for path, name in names.items():
+        others = [other for place, other in names.items() if place != path]
+        if name in others:  # the same run in two folders
+            names[path] = folders[path]
+        elif name != folders[path]:
+            unique = (name[:d] for d in range(6, 13) if not any(o[:d] == name[:d] for o in others))
+            names[path] = next(unique, name)
+    return names
+
+
+def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
+    """The folder that a user means: a path, a name below ``home``, or a unique part of one."""
+    if (Path(text) / "config.json").exists():
+        return Path(text)
+    folders = {run.path: _relative(run.path, home) for run in runs}
+    for fits in (
+        lambda name: name == text,
+        lambda name: name.rpartition("-")[2].startswith(text),
+        lambda name: text in name,
+    ):
+        found = [path for path, name in folders.items() if fits(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            shown = ", ".join(str(path) for path in found[:4])
+            more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+            raise RunError(f"{text!r} is part of {len(found)} runs ({shown}{more}): name one")
+    raise RunError(f"{text!r} is no run folder, nor part of the name of one below {home}")
+
+
+def _relative(path: Path, home: Path) -> str:
+    return path.name if path == home else str(path.relative_to(home))
