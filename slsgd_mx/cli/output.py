@@ -113,7 +113,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], first: int = 1) 
 
 def _paragraph(header: Sequence[str], row: Sequence[str], first: int) -> str:
     rest = [f"{name}={cell}" for name, cell in zip(header[first:], row[first:]) if cell]
-    return "\n".join([wrap("  ".join(row[:first])), wrap(" ".join(rest), indent="    ")])
+    lines = [wrap("  ".join(row[:first])), wrap(" ".join(rest), indent="    ")]
+    return "\n".join(filter(None, lines))
 
 
 def _is_number(cell: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import click
 
@@ -162,7 +163,8 @@ def _show_rows(run) -> None:
     """Print what happened to the pushes, and evenly spaced rows of metrics.csv."""
     lost = {"refused": "pushes refused", "missing": "pushes missing", "skipped": "epochs skipped"}
     counted = [name for name in lost if name in run.columns and run[name].dtype.kind == "i"]
-    say(", ".join(f"{lost[name]}: {run[name].sum()}" for name in counted))
+    if counted:
+        say(", ".join(f"{lost[name]}: {run[name].sum()}" for name in counted))
     count = len(run["epoch"])
     few = min(count, SHOWN_ROWS)
     kept = sorted({round(i * (count - 1) / max(1, few - 1)) for i in range(few)})
@@ -199,7 +201,10 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     shared = set.intersection(*evaluated)
     if not shared:
         raise RunError("the runs have no evaluated epoch in common: there is nothing to compare")
-    epoch, names = int(max(shared)), _names(chosen, runs, short_names)
+    epoch, names = (
+        int(max(shared)),
+        short_names(chosen, Path(os.path.commonpath([run.path for run in chosen]))),
+    )
     differ = varying(chosen)
     measured = [name for name in chosen[0].metrics if all(name in run.metrics for run in chosen)]
     measured = list(metrics) or measured
@@ -220,11 +225,6 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     say(f"picture: {picture}")
 
 
-def _names(chosen: Sequence[Any], home: Path, short_names: Any) -> Dict[Path, str]:
-    inside = all(home in run.path.parents for run in chosen)
-    return short_names(chosen, home) if inside else {run.path: str(run.path) for run in chosen}
-
-
 @runs.command()
 @HOME
 @WHERE
@@ -241,7 +241,8 @@ def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tenso
     \b
     slsgd-mx runs export --where attack=label-flip --out flips.csv
     slsgd-mx runs export --wide
-    slsgd-mx runs export --tensorboard events       then: tensorboard --logdir events
+    slsgd-mx runs export --tensorboard events
+    tensorboard --logdir events
     """
     from slsgd_mx.runs.export import tidy, write_events
     from slsgd_mx.runs.export import wide as widen

@@ -166,18 +166,17 @@ def short_names(runs: Sequence[Run], home: Path) -> Dict[Path, str]:
     """
     folders = {run.path: _relative(run.path, home) for run in runs}
     tails = {path: re.search(r"-([0-9a-f]{12})$", name) for path, name in folders.items()}
-    names = {
-        path: tails[path][1] if tails[path] and len(name) > 20 else name
+    digits = {
+        path: tails[path][1] if tails[path] and len(name) > 20 else ""
         for path, name in folders.items()
     }
-    for path, name in names.items():
-        others = [other for place, other in names.items() if place != path]
-        if name in others:  # the same run in two folders
-            names[path] = folders[path]
-        elif name != folders[path]:
-            unique = (name[:d] for d in range(6, 13) if not any(o[:d] == name[:d] for o in others))
-            names[path] = next(unique, name)
-    return names
+
+    def shorten(path: Path) -> str:
+        own, others = digits[path], [other for place, other in digits.items() if place != path]
+        lengths = [d for d in range(6, 13) if own and all(o[:d] != own[:d] for o in others)]
+        return own[: lengths[0]] if lengths else folders[path]  # it may be there twice
+
+    return {path: shorten(path) for path in folders}
 
 
 def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:

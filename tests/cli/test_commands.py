@@ -1,6 +1,7 @@
 """The command line end to end on embedded data: good and bad calls and their exit codes."""
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -307,6 +308,9 @@ def test_the_demo_compares_three_runs_at_smoke_size():
     again = call("demo --epochs 1 --out here")  # the name of 0.1.0
     assert "--out of this command is now --runs: use that name" in again.stderr
     assert again.output.count("already done") == 3
+    document = json.loads(call("demo --epochs 1 --runs here --json").stdout)
+    assert [run["config"]["q"] for run in document["runs"]] == [0, 2, 2]
+    assert document["picture"] == "here/demo-synthetic.png" and document["numbers"]
 
 
 def test_every_field_of_a_configuration_has_an_option():
@@ -317,6 +321,7 @@ def test_every_field_of_a_configuration_has_an_option():
 
 
 SUBCOMMANDS = ["data fetch", "data verify", "data where", "dist scheduler", "dist server"]
+SUBCOMMANDS += ["runs show", "runs compare", "runs export"]
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *SUBCOMMANDS, "dist worker"])

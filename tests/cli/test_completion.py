@@ -1,0 +1,44 @@
+"""What a shell proposes, through click's own completion."""
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from slsgd_mx.attacks import ATTACKS
+from slsgd_mx.cli import COMMANDS, main
+from slsgd_mx.presets import NAMES
+from slsgd_mx.rules import RULES
+
+
+def propose(line):
+    """The proposals for the last word of a line, which may be empty."""
+    *words, incomplete = line.split(" ")
+    shell = ShellComplete(main, {}, "slsgd-mx", "_SLSGD_MX_COMPLETE")
+    return [item.value for item in shell.get_completions(words, incomplete)]
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("", list(COMMANDS)),
+        ("cifar --attack ", list(ATTACKS)),
+        ("cifar --attack label-p", ["label-permute"]),
+        ("cifar --rule ", list(RULES)),
+        ("fig3 --preset ", list(NAMES)),
+        ("lstm --partition ", ["shuffled", "consecutive"]),
+        ("launch -- ", ["cifar", "lstm", "run"]),
+        ("launch --workers 2 -- l", ["lstm"]),
+        ("launch -- cifar --attack ", list(ATTACKS)),
+        ("launch --workers 2 -- cifar --q 1 --rule me", ["mean", "median"]),
+        ("launch -- cifar --attacker", ["--attacker-start"]),
+        ("dist worker -- cifar --preset s", ["smoke"]),
+        ("launch -- fig3 --preset ", []),
+    ],
+)
+def test_proposals(line, expected):
+    assert propose(line) == expected
+
+
+def test_help_says_how_to_switch_it_on():
+    from click.testing import CliRunner
+
+    assert "_SLSGD_MX_COMPLETE=bash_source slsgd-mx" in CliRunner().invoke(main, ["-h"]).output

@@ -1,0 +1,80 @@
+"""``slsgd-mx run``: a stored configuration, changed or as it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from helpers.run_folders import numbers
+
+from slsgd_mx.cli import main
+from slsgd_mx.config import RunConfig
+from slsgd_mx.runs.records import load_runs
+from slsgd_mx.runs.trainer import train
+
+OLD = next((Path(__file__).parent.parent / "runs" / "written_by_0.1.0").iterdir())
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def call(*words):
+    result = CliRunner().invoke(main, ["run", *map(str, words)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_a_configuration_of_0_1_0_gives_the_same_bytes():
+    result = call(OLD / "config.json", "--out", "again")
+    assert result.exit_code == 0, result.output
+    new, old = numbers(Path("again")), numbers(OLD)
+    assert new[1] == old[1]  # the model
+    assert new[0][-1].split(",")[:5] == old[0][-1].split(",")[:5]
+
+
+def test_changes_by_name_make_another_run(tiny):
+    config = tiny(q=1, b=1, epochs=2)
+    train(config, "runs/stored")
+    before = numbers(Path("runs/stored"))
+    changes = ["b=0", "gamma=0.05", "attack=negation", "batch_size=5", "T=1"]
+    changes += ["train_images=40", "local_steps=1:2"]
+    words = [word for change in changes for word in ("--set", change)]
+    result = call("runs/stored", *words, "--json")
+    assert result.exit_code == 0, result.output
+    new = RunConfig.from_json(
+        (Path(json.loads(result.stdout)["folder"]) / "config.json").read_text()
+    )
+    assert (new.b, new.gamma, new.epochs, new.local_steps) == (0, 0.05, 1, (1, 2))
+    assert (new.sizes.train_images, new.sizes.loss_images) == (40, 40)
+    assert (new.attack, new.attacker_start) == ("negation", "pulled")  # not label-flip's "fresh"
+    assert numbers(Path("runs/stored")) == before and len(load_runs("runs")) == 2
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--set", "beta=2"], "'beta' is not part of a configuration: choose one of n, k, b, q"),
+        (["--set", "b"], "--set 'b' is not NAME=VALUE, such as b=4"),
+        (["--set", "b=9"], "b=9 is out of range for k=4"),
+        (["--set", "b=two"], "b='two' must be a whole number"),
+        (["--set", "vocab_size=9"], "'vocab_size' is not part of a configuration"),
+        (["--set", "local_steps=3:1"], "local_steps=3:1 is out of range"),
+    ],
+)
+def test_wrong_changes_are_refused(tiny, words, said):
+    Path("config.json").write_text(tiny().to_json())
+    result = call("config.json", *words)
+    assert result.exit_code == 2 and said in result.output
+    assert not Path("runs").exists()
+
+
+def test_what_is_no_configuration_is_refused():
+    result = call("gone.json")
+    assert result.exit_code == 2 and "gone.json does not exist" in result.output
+    Path("other.json").write_text("{}")
+    result = call("other.json")
+    assert result.exit_code == 2 and "other.json: not a configuration of a run" in result.output
+    assert not Path("runs").exists()

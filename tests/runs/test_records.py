@@ -1,0 +1,119 @@
+"""Run folders read back: numbers, dictionaries, statuses, older versions, damage."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.run_folders import cut_lines, interrupt, keep, store_run
+
+from slsgd_mx import load_run, load_runs
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.folder import RunFolder
+
+OLD = next((Path(__file__).parent / "written_by_0.1.0").iterdir())
+
+
+def test_numbers_are_arrays_and_the_rest_plain_dictionaries(tiny, tmp_path):
+    config = tiny(epochs=4, eval_every=2, q=1, b=1, local_steps=(1, 2))
+    run = load_run(keep(tmp_path / "run", config, 2, 4))
+    assert (run.path, run.status, run.epoch, run.why) == (tmp_path / "run", "done", 4, "")
+    assert run["epoch"].dtype == np.int64 and run["epoch"].tolist() == [2, 4]
+    assert run["test_accuracy"].dtype == np.float64 and run["test_accuracy"].tolist() == [0.5, 0.5]
+    assert run["refused_devices"].tolist() == ["", ""]
+    assert run.config == json.loads(config.to_json())
+    assert (run.symbols["b"], run.symbols["width"], run.symbols["local_steps"]) == (1, 2, [1, 2])
+    assert run.metrics == config.sizes.metrics
+    assert run.last == dict.fromkeys(config.sizes.metrics, 0.5)
+    with pytest.raises(KeyError, match="no column 'loss'; its columns: epoch, alpha, train_loss"):
+        run["loss"]
+
+
+def test_statuses_and_epochs(tiny, tmp_path):
+    def status(name):
+        run = load_run(tmp_path / name)
+        return run.status, run.epoch
+
+    keep(tmp_path / "begun", tiny(), 2)
+    assert status("begun") == ("interrupted", 2)
+    with RunFolder(tmp_path / "begun", tiny()):
+        assert status("begun") == ("running", 2)
+    assert status("begun") == ("interrupted", 2)
+    keep(tmp_path / "diverged", tiny(seed=1), 2, diverged=True)
+    assert status("diverged") == ("diverged", 2)
+    assert "stopped being finite in epoch 2" in load_run(tmp_path / "diverged").why
+    keep(tmp_path / "failed", tiny(seed=2), 2)
+    (tmp_path / "failed" / "FAILED").write_text("no update was applied\n")
+    assert status("failed") == ("failed", 2) and load_run(tmp_path / "failed").why
+    with RunFolder(tmp_path / "new", tiny(seed=3)):
+        pass
+    assert status("new") == ("interrupted", 0) and load_run(tmp_path / "new").last == {}
+    assert [run.path.name for run in load_runs(tmp_path)] == ["begun", "diverged", "failed", "new"]
+
+
+def test_checkpoints_count_between_evaluations(tiny, tmp_path):
+    interrupt(tiny(epochs=7, eval_every=3), tmp_path / "run", 5)
+    run = load_run(tmp_path / "run")
+    assert (run.status, run.epoch, run["epoch"].tolist()) == ("interrupted", 5, [3])
+
+
+def test_a_folder_of_0_1_0_has_today_s_names():
+    run = load_run(OLD)
+    assert run.status == "done" and run.config["task"] == "cifar"
+    assert run.config["sizes"]["partition"] == "balanced" and run.symbols["boost"] == 1.0
+    assert run["epoch"].tolist() == [1, 2, 3, 4][: len(run["epoch"])]
+    assert run["test_accuracy"].dtype == np.float64
+
+
+def test_a_configuration_with_an_unknown_attack_is_read_as_it_is(tiny, tmp_path):
+    keep(tmp_path / "run", tiny(q=1), 3)
+    file = tmp_path / "run" / "config.json"
+    file.write_text(file.read_text().replace("label-flip", "from-a-plug-in"))
+    run = load_run(tmp_path / "run")
+    assert (run.symbols["attack"], run.symbols["width"], run.status) == (
+        "from-a-plug-in",
+        2,
+        "done",
+    )
+
+
+def test_damage_is_reported_and_other_runs_are_read(tiny, tmp_path, capsys):
+    keep(tmp_path / "runs" / "good", tiny(), 3)
+    keep(tmp_path / "runs" / "x-repeats" / "seed1", tiny(seed=1), 3)
+    keep(tmp_path / "runs" / "cut", tiny(seed=2), 3)
+    (tmp_path / "runs" / "cut" / "metrics.csv").write_bytes(b"\xff\xfe")
+    keep(tmp_path / "runs" / "lost", tiny(seed=3), 3)
+    (tmp_path / "runs" / "lost" / "config.json").write_text("[1, 2]")
+    found = load_runs(tmp_path / "runs")
+    names = {str(run.path.relative_to(tmp_path / "runs")): run.status for run in found}
+    assert names == {"cut": "damaged", "good": "done", "x-repeats/seed1": "done"}
+    assert "is damaged: it is not text" in found[0].why
+    assert "config.json is not the configuration of a run" in capsys.readouterr().err
+    assert [run.path for run in load_runs(tmp_path / "runs" / "good")] == [
+        tmp_path / "runs" / "good"
+    ]
+
+
+def test_a_half_written_row_is_left_out(tiny, tmp_path):
+    store_run(tmp_path, tiny(), [3, 2, 1])
+    folder = tmp_path / tiny().slug
+    cut_lines(folder / "metrics.csv", 3)
+    with open(folder / "metrics.csv", "a") as file:
+        file.write("3,1.0,0.")
+    assert load_run(folder)["train_loss"].tolist() == [3, 2]
+
+
+def test_no_run(tmp_path):
+    with pytest.raises(RunError, match="holds no run: there is no config.json in it"):
+        load_run(tmp_path)
+    with pytest.raises(RunError, match="gone is not a folder"):
+        load_runs(tmp_path / "gone")
+    assert load_runs(tmp_path) == []
+
+
+def test_reading_changes_nothing(tmp_path):
+    shutil.copytree(OLD, tmp_path / OLD.name)
+    before = {p.name: p.read_bytes() for p in (tmp_path / OLD.name).iterdir() if p.is_file()}
+    load_runs(tmp_path)
+    assert before == {p.name: p.read_bytes() for p in (tmp_path / OLD.name).iterdir()}
