@@ -86,7 +86,7 @@ def test_the_checks_find_what_is_wrong(tmp_path):
     assert find_unknown(["data", "no-such"]) == "no-such"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "docs/runs.md"])
 def test_python_examples_run(page, tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n" + re.sub(
