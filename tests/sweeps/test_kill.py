@@ -86,7 +86,7 @@ def dry_run(monkeypatch):
         return int(count)
 
     before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
-    monkeypatch.setattr(planning, "_show_forecast", lambda *arguments: None)
+    monkeypatch.setattr(planning, "_forecast", lambda *arguments: None)
     yield dry_run
     for number, handler in before:
         signal.signal(number, handler)
