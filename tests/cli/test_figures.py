@@ -109,7 +109,8 @@ def test_figures_compute_what_is_missing_once(call, tmp_path):
     assert first.exit_code == 0, first.output
     (out,) = (tmp_path / "figures").iterdir()
     assert out.name.startswith("smoke-")
-    assert sorted(path.name for path in out.iterdir()) == ["fig11.csv", "fig11.png", "fig11.svg"]
+    names = ["fig11-used.csv", "fig11-used.png", "fig11.csv", "fig11.png", "fig11.svg"]
+    assert sorted(path.name for path in out.iterdir()) == names
     assert "computed 12 epochs" in first.output  # b=0 and b=2: 2 shared, then 2 for each alpha
     before = (out / "fig11.csv").read_bytes()
     again = call("fig11", *TINY, *TEXT)
