@@ -13,7 +13,7 @@ set_threads(thread_count())
 
 def main() -> int:
     """Run all benchmarks (about a quarter of an hour on 2 cores), or the named ones."""
-    from benchmarks import distributed, language, training, trimming, whole_run
+    from benchmarks import distributed, language, rules, training, trimming, whole_run
 
     print(f"{cpu_name()}, {available_cores()} cores, {thread_count()} threads", flush=True)
     if os.getloadavg()[0] > 0.5:
@@ -22,6 +22,7 @@ def main() -> int:
     modules = {
         "whole-run": whole_run,  # first, because a child inherits the peak memory of this process
         "trimming": trimming,
+        "rules": rules,
         "training": training,
         "language": language,
         "distributed": distributed,

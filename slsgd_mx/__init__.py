@@ -11,6 +11,7 @@ from slsgd_mx import _moved
 __version__ = "0.2.0"
 
 _HOME = {
+    "aggregate": "rules.aggregate",
     "Cifar": "tasks.cifar.sizes",
     "Lstm": "tasks.lstm.sizes",
     "ModelServer": "core.server",
@@ -18,6 +19,7 @@ _HOME = {
     "load_run": "runs.records",
     "load_runs": "runs.records",
     "plot_runs": "figures.comparison",
+    "poison": "attacks.poison",
     "preset": "presets",
     "register_attack": "attacks",
     "register_rule": "rules",

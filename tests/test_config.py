@@ -50,7 +50,7 @@ def sizes(**changes):
         (dict(local_steps=(4, 3)), "local_steps=4:3 is out of range: needs 1 <= MIN <= MAX"),
         (dict(local_steps=(1, 2), passes=2), "passes=2 is out of range: needs passes=1"),
         (dict(batch_size=0), "batch_size=0 is out of range: needs batch_size >= 1"),
-        (dict(rule="krum"), "rule='krum' is unknown: choose one of trimmed-mean, mean, median"),
+        (dict(rule="best"), "rule='best' is unknown: choose one of trimmed-mean, mean, median"),
         (dict(poisoned_devices=101), "poisoned_devices=101 is out of range: needs 0 <= poisoned"),
         (dict(poisoned_devices=9, q=2), "q=2 is out of range: needs q=0 where poisoned_devices"),
         (dict(q=1, attack="magic"), "attack='magic' is unknown: choose one of label-flip"),

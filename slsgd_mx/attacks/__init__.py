@@ -30,12 +30,25 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from slsgd_mx.attacks.attack import Attack
+from slsgd_mx.attacks.colluding import (
+    alie,
+    ipm,
+    mimic,
+    min_max,
+    min_sum,
+    needs_positive_z,
+    optimal_alie,
+    optimal_ipm,
+    replace_model,
+    sign_flip,
+)
 from slsgd_mx.attacks.collusion import Collusion, Facts, Products
 from slsgd_mx.attacks.context import AttackContext
 from slsgd_mx.attacks.labels import flip_labels, permute_labels, shift_labels
 from slsgd_mx.attacks.pushes import add_noise, fill_with, negate_model
+from slsgd_mx.attacks.worst_case import worst_case
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.registry import Choice, Parameter, Registry, number
+from slsgd_mx.registry import Choice, Parameter, Registry, number, one_of, whole
 
 __all__ = [
     "ATTACKS",
@@ -54,6 +67,7 @@ TRAINED = {  # attacker_start, boost
     "start": Parameter(None, str, "fresh or pulled", ("fresh", "pulled").__contains__),
     "boost": number(above=0),
 }
+EVALUATIONS = {"evaluations": whole(20, least=2, most=1000)}
 
 ATTACKS: Registry[Attack] = Registry(
     "attack",
@@ -88,6 +102,70 @@ ATTACKS: Registry[Attack] = Registry(
         "nan": Attack("push NaN", model=fill_with(np.nan)),
         "inf": Attack("push +infinity", model=fill_with(np.inf)),
         "silent": Attack("never push", silent=True),
+        "alie": Attack(
+            "a little is enough: push mu + z sigma of the honest pushes",
+            collude=alie,
+            honest=2,
+            parameters={"z": number(1.5, words=("auto",))},
+            legal=needs_positive_z,
+        ),
+        "ipm": Attack(
+            "inner product manipulation: push x_{t-1} - epsilon u, u the mean honest update",
+            collude=ipm,
+            parameters={"epsilon": number(0.5, above=0)},
+            uses_previous=True,
+        ),
+        "sign-flip": Attack(
+            "push x_{t-1} - u_i, with its own trained u_i",
+            collude=sign_flip,
+            needs=("own",),
+            honest=0,
+            uses_previous=True,
+        ),
+        "mimic": Attack(
+            "push a copy of an honest push, the first or the farthest from their mean",
+            combine=mimic,
+            parameters={"of": one_of("first", "farthest")},
+        ),
+        "min-max": Attack(
+            "push mu - g sigma, no farther from an honest push than these from each other",
+            combine=min_max,
+            honest=2,
+        ),
+        "min-sum": Attack(
+            "push mu - g sigma, as min-max with sums of squared distances",
+            combine=min_sum,
+            honest=2,
+        ),
+        "alie-optimal": Attack(
+            "push mu + z sigma with the z that does the most harm to the rule in use",
+            collude=optimal_alie,
+            whole=True,
+            honest=2,
+            parameters=EVALUATIONS,
+        ),
+        "ipm-optimal": Attack(
+            "push x_{t-1} - epsilon u with the epsilon that does the most harm to the rule in use",
+            collude=optimal_ipm,
+            whole=True,
+            parameters=EVALUATIONS,
+            uses_previous=True,
+        ),
+        "model-replacement": Attack(
+            "train on labels 9 - y, push x_{t-1} + factor (x_i - x_{t-1})",
+            labels=flip_labels,
+            collude=replace_model,
+            needs=("own",),
+            honest=0,
+            parameters={"factor": number(above=0)},
+            uses_previous=True,
+        ),
+        "worst-case": Attack(
+            "push what moves a coordinate-wise rule farthest from the task's known solution",
+            collude=worst_case,
+            needs=("target",),
+            honest=0,
+        ),
     },
 )
 
@@ -103,7 +181,8 @@ def register_attack(
     The function is, by its ``kind``, one of those that ``Attack`` describes: ``collude`` on a part
     of the coordinates ("colluding"), ``combine`` ("block-sum"), ``collude`` on whole models
     ("whole-model"), ``labels`` or ``model``.  The other arguments are attributes of ``Attack``:
-    ``parameters``, ``needs``, ``honest``, ``start``, ``scale``, ``legal``, ``summary``.
+    ``parameters``, ``needs``, ``honest``, ``uses_previous``, ``start``, ``scale``, ``legal``,
+    ``summary``.
     """
 
     def register(function: Callable) -> Callable:

@@ -40,6 +40,7 @@ class Attack:
     whole: bool = False
     needs: Tuple[str, ...] = ()  # of a colluding attack: "own" trained models, "start", "target"
     honest: int = 1  # the least number of honest pushes that it needs
+    uses_previous: bool = False  # a colluding attack that depends on x_{t-1}
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     legal: Optional[Callable[..., Optional[str]]] = None  # legal(k, q, b, parameters)
 

@@ -1,80 +1,118 @@
-"""Computes what colluding attackers push, block by block of the flat model."""
+"""How colluding attacks are computed, on arrays: the servers and ``poison`` call these functions.
+
+A coordinate-wise attack is one call of ``attack_block`` for each block.  A block-sum attack needs
+
+1. ``block_products`` on every block, added in the order of the blocks;
+2. ``coefficients_of`` that sum, once;
+3. ``pushes_from`` those coefficients, on every block (or on any other part).
+
+A whole-model attack is ``attack_block`` on the whole model, with ``aggregate``.
+"""
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
 from slsgd_mx.attacks.attack import Attack
-from slsgd_mx.attacks.collusion import Collusion, Facts, deviation_of, mean_of
+from slsgd_mx.attacks.collusion import Collusion, Facts, Products, deviation_of, seen_rows
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.randomness import stream
 from slsgd_mx.registry import Choice
 from slsgd_mx.rules.pipeline import mix_rows
+from slsgd_mx.rules.rule import Rows
 
 
-class Seen(NamedTuple):
-    """What the attackers see on a block: float32 rows (d,)."""
+def attack_block(
+    choice: Choice[Attack], facts: Facts, honest: Rows, previous: np.ndarray, **more: Any
+) -> np.ndarray:
+    """What the q push on a block of w coordinates, by ``collude``; float32 (q, w).
 
-    honest: List[np.ndarray]
-    previous: np.ndarray
-    own: List[np.ndarray] = []
-    start: List[np.ndarray] = []
-    target: Optional[np.ndarray] = None
-    places: Mapping[str, slice] = {}
-
-
-def attack_block(attack: Choice[Attack], facts: Facts, seen: Seen, aggregate=None) -> np.ndarray:
-    """What the q attackers push on a block, float32 (q, d), for an attack that ``collude``s."""
-    known = {**vars(facts), **seen._asdict()}
-    with np.errstate(all="ignore"):  # the attackers may push what they like
-        pushed = np.asarray(attack.entry.collude(Collusion(**known, aggregate=aggregate)))
-        shape = (facts.q, seen.previous.size)
-        if pushed.shape not in (shape, shape[1:]):
-            raise ConfigError(
-                f"attack {attack.name} returned an array of shape {pushed.shape}, not {shape} or "
-                f"{shape[1:]}"
-            )
-        return np.broadcast_to(pushed, shape).astype(np.float32)
-
-
-def block_products(seen: Seen) -> np.ndarray:
-    """The inner products on a block of honest and own updates, mu's update and sigma; float64."""
-    mu = mean_of(seen.honest)
-    rows = [row - seen.previous.astype(np.float64) for row in [*seen.honest, *seen.own, mu]]
-    vectors = np.array([*rows, deviation_of(seen.honest, mu)])
-    with np.errstate(invalid="ignore", over="ignore"):
-        return vectors @ vectors.T
-
-
-def combined_block(coefficients: np.ndarray, seen: Seen) -> np.ndarray:
-    """The pushes with these coefficients of what is seen, on a block; float32 (q, d)."""
-    mu = mean_of(seen.honest)
-    weights = np.array(coefficients, np.float64)
-    pushed = np.empty((len(weights), seen.previous.size), np.float32)
-    rows = [*seen.honest, *seen.own, mu]
-    if not weights[:, -1].any():
-        mix_rows(weights[:, :-1], rows, seen.previous, list(pushed))
-        return pushed
-    sigma = deviation_of(seen.honest, mu)
-    for push, row in zip(pushed, weights):
-        exact = np.zeros(seen.previous.size)
-        mix_rows(row[None, :-1], rows, seen.previous, [exact])
-        push[...] = exact + row[-1] * sigma
-    return pushed
-
-
-def check_coefficients(name: str, coefficients: np.ndarray, q: int, size: int) -> np.ndarray:
-    """What a ``combine`` returned, as (q, size); a ConfigError if it has another shape."""
-    found = np.atleast_2d(np.asarray(coefficients, np.float64))
-    if found.shape not in ((q, size), (1, size)) or not np.isfinite(found).all():
+    ``honest`` are the finite honest pushes in the order of their slots; ``more`` are the other
+    attributes of ``Collusion``: ``own``, ``start``, ``target``, ``places``, ``aggregate``.
+    """
+    seen = Collusion(**vars(facts), honest=list(honest), previous=previous, **more)
+    pushed = np.asarray(choice.entry.collude(seen))
+    shape = (facts.q, previous.size)
+    if pushed.shape not in (shape, shape[1:]):
         raise ConfigError(
-            f"attack {name} returned coefficients of shape {found.shape}: needs finite numbers of "
-            f"shape ({q}, {size}) or ({size},)"
+            f"attack {choice.name} returned an array of shape {pushed.shape}: needs {shape} or "
+            f"{shape[1:]}"
         )
-    return np.broadcast_to(found, (q, size))
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
+        return np.ascontiguousarray(np.broadcast_to(pushed, shape), np.float32)
 
 
-def rows_of(vectors: Sequence[np.ndarray], block: slice) -> List[np.ndarray]:
-    """The values of rows on one block."""
-    return [row[block] for row in vectors]
+def block_products(honest: Rows, own: Rows, previous: np.ndarray) -> np.ndarray:
+    """The inner products on a block that ``Products`` is made of, float64 (n, n).
+
+    The n rows are the honest and the own updates and mu, all relative to x_{t-1}, and sigma.
+    """
+    seen, base = seen_rows(honest, own), previous.astype(np.float64)
+    rows = np.empty((len(seen) + 1, previous.size))
+    for row, model in zip(rows, seen):
+        np.subtract(model, base, out=row)
+    rows[-1] = deviation_of(honest, seen[-1])
+    return rows @ rows.T
+
+
+def coefficients_of(
+    choice: Choice[Attack], facts: Facts, gram: np.ndarray, honest: int, own: int = 0
+) -> np.ndarray:
+    """What the q push, by ``combine``, as coefficients (q, n) of the rows of ``block_products``."""
+    found = np.asarray(choice.entry.combine(Products(gram, honest, own), facts), np.float64)
+    shape = (facts.q, len(gram))
+    if found.shape not in (shape, shape[1:]) or not np.isfinite(found).all():
+        raise ConfigError(
+            f"attack {choice.name} returned coefficients of shape {found.shape}: needs finite "
+            f"numbers of shape {shape} or {shape[1:]}"
+        )
+    return np.broadcast_to(found, shape)
+
+
+def pushes_from(
+    coefficients: np.ndarray, honest: Rows, own: Rows, previous: np.ndarray
+) -> np.ndarray:
+    """x_{t-1} plus the combinations of updates and sigma, on a part; float32 (q, w).
+
+    They are added in float64, for each coordinate in the same way; coefficients (0, .., 1, .., 0)
+    copy an honest or own push to the bit.
+    """
+    seen, of_sigma = seen_rows(honest, own), coefficients[:, -1:]
+    out = np.empty((len(coefficients), previous.size))
+    mix_rows(coefficients[:, :-1], seen, previous, out)
+    if of_sigma.any():
+        out += of_sigma * deviation_of(honest, seen[-1])
+    with np.errstate(over="ignore"):
+        return out.astype(np.float32)
+
+
+def attack_stream(seed: int, name: str, epoch: int, block: int = 0) -> np.random.Generator:
+    """The random stream of a colluding attack in one epoch, on one block."""
+    return stream(seed, f"attack-{name}", epoch=epoch, device=block)
+
+
+def find_obstacle(choice: Choice[Attack], k: int, q: int, b: int) -> Optional[str]:
+    """Why an attack is illegal for these numbers, in words; None if it is legal."""
+    needs = choice.entry.legal and choice.entry.legal(k, q, b, choice.parameters)
+    return f"attack {choice.text} needs {needs}" if needs else None
+
+
+def require_given(choice: Choice[Attack], given: dict, honest: Sequence[Any]) -> None:
+    """Raise a ConfigError if there are too few honest pushes or something else is missing."""
+    least = choice.entry.honest
+    if len(honest) < least:
+        raise ConfigError(
+            f"attack {choice.name} needs at least {least} finite honest pushes, got {len(honest)}"
+        )
+    for name in choice.entry.needs:
+        if given.get(name) is None:
+            raise ConfigError(f"attack {choice.name} needs {name}=: {WHAT[name]}")
+
+
+WHAT = {
+    "own": "what each of the q attackers trained, of shape (q, d)",
+    "start": "what each of the q attackers started from, of shape (q, d)",
+    "target": "the model to stay away from, of shape (d,)",
+}

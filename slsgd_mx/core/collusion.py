@@ -6,20 +6,30 @@ one process and any number of servers compute the same.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import numpy as np
 
-from slsgd_mx.attacks import Attack, Facts, Products, find_attack
+from slsgd_mx.attacks import Attack, Facts, find_attack
 from slsgd_mx.attacks.engine import (
-    Seen,
     attack_block,
+    attack_stream,
     block_products,
-    check_coefficients,
-    combined_block,
+    coefficients_of,
+    pushes_from,
 )
 from slsgd_mx.core.flat_model import Range, Shard
-from slsgd_mx.randomness import stream
 from slsgd_mx.registry import Choice
 from slsgd_mx.rules.pipeline import find_rule
 
@@ -48,18 +58,17 @@ Places = Mapping[str, Range]  # where each parameter is in the shard
 
 def products(shard: Shard, settings: Settings, plot: Plot) -> Iterator[np.ndarray]:
     """For each block, the inner products of what the attackers see."""
-    attack = find_attack(settings.attack)
+    own = _own(find_attack(settings.attack), plot)
     for block in shard.blocks:
-        yield block_products(_look(shard, attack, plot, block, {}))
+        rows = shard.parts(plot.honest, block), shard.parts(own, block)
+        yield block_products(*rows, shard.value[slice(*block)])
 
 
 def coefficients(gram: np.ndarray, settings: Settings, plot: Plot) -> np.ndarray:
     """The poisoned pushes as linear combinations of what the attackers see, (q, rows)."""
     attack = find_attack(settings.attack)
-    own = len(plot.poisoned) if "own" in attack.entry.needs else 0
-    seen = Products(gram, len(plot.honest), own)
-    found = attack.entry.combine(seen, _facts(settings, plot, attack, 0))
-    return check_coefficients(attack.name, found, len(plot.poisoned), len(gram))
+    facts = _facts(settings, plot, attack, 0)
+    return coefficients_of(attack, facts, gram, len(plot.honest), len(_own(attack, plot)))
 
 
 def collude(
@@ -71,45 +80,59 @@ def collude(
 ) -> None:
     """Write what the attackers push into their slots."""
     attack = find_attack(settings.attack)
+    own = _own(attack, plot)
     ranges = [(0, shard.value.size)] if attack.entry.whole else shard.blocks
     for number, block in enumerate(ranges, start=shard.first):
-        seen = _look(shard, attack, plot, block, places)
+        honest, previous = shard.parts(plot.honest, block), shard.value[slice(*block)]
         if combination is not None:
-            pushed = combined_block(combination, seen)
+            pushed = pushes_from(combination, honest, shard.parts(own, block), previous)
         else:
             facts = _facts(settings, plot, attack, number)
-            aggregate = _aggregation(shard, settings, plot) if attack.entry.whole else None
-            pushed = attack_block(attack, facts, seen, aggregate)
+            more = _more(shard, settings, plot, attack, block, places)
+            pushed = attack_block(attack, facts, honest, previous, **more)
         for slot, push in zip(plot.poisoned, pushed):
             shard.row(slot)[slice(*block)] = push
 
 
+def _own(attack: Choice[Attack], plot: Plot) -> Tuple[int, ...]:
+    """The slots with what the attackers trained, if the attack needs it."""
+    return plot.poisoned if "own" in attack.entry.needs else ()
+
+
 def _facts(settings: Settings, plot: Plot, attack: Choice[Attack], block: int) -> Facts:
-    rng = stream(settings.seed, "collude", plot.t, block)
+    rng = attack_stream(settings.seed, attack.name, plot.t, block)
     q = len(plot.poisoned)
     return Facts(plot.t, settings.k, q, settings.b, settings.rule, attack.parameters, rng)
 
 
-def _look(shard: Shard, attack: Choice[Attack], plot: Plot, block: Range, places: Places) -> Seen:
-    """What the attackers see on a block."""
-    needs, k, poisoned = attack.entry.needs, shard.k, plot.poisoned
-    start, stop = block
+def _more(
+    shard: Shard,
+    settings: Settings,
+    plot: Plot,
+    attack: Choice[Attack],
+    block: Range,
+    places: Places,
+) -> Dict[str, Any]:
+    """What the attackers see on a block besides the honest pushes and x_{t-1}."""
+    needs, k, (start, stop) = attack.entry.needs, shard.k, block
     inside = {
         name: slice(max(low, start) - start, min(high, stop) - start)
         for name, (low, high) in places.items()
         if low < stop and start < high
     }
-    return Seen(
-        shard.parts(plot.honest, block),
-        shard.value[start:stop],
-        shard.parts(poisoned, block) if "own" in needs else [],
-        shard.parts([k + slot for slot in poisoned], block) if "start" in needs else [],
-        shard.parts([2 * k], block)[0] if "target" in needs else None,
-        inside,
-    )
+    more: Dict[str, Any] = {"places": inside, "own": shard.parts(_own(attack, plot), block)}
+    if "start" in needs:
+        more["start"] = shard.parts([k + slot for slot in plot.poisoned], block)
+    if "target" in needs:
+        more["target"] = shard.parts([2 * k], block)[0]
+    if attack.entry.whole:
+        more["aggregate"] = _aggregation(shard, settings, plot)
+    return more
 
 
-def _aggregation(shard: Shard, settings: Settings, plot: Plot):
+def _aggregation(
+    shard: Shard, settings: Settings, plot: Plot
+) -> Callable[[Sequence[np.ndarray]], np.ndarray]:
     """The function from poisoned pushes to the server's aggregate, for a shard that is all."""
     rule = find_rule(settings.rule)
     slots = sorted([*plot.honest, *plot.poisoned])

@@ -197,7 +197,7 @@ class Server(abc.ABC):
         attack = find_attack(self.settings.attack).entry
         able = tuple(s for s in poisoned if s in finite or "own" not in attack.needs)
         honest = tuple(s for s in sorted(finite) if finite[s] and s not in poisoned)
-        return Plot(t, able, honest) if able and len(honest) >= max(1, attack.honest) else None
+        return Plot(t, able, honest) if able and len(honest) >= attack.honest else None
 
     @abc.abstractmethod
     def _finite_slots(self) -> Dict[int, bool]:

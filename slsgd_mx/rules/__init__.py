@@ -18,7 +18,28 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from slsgd_mx.registry import Registry
+from slsgd_mx.registry import Registry, whole
+from slsgd_mx.rules.clipping import CENTERED, CLIP, arc, centered_clipping, clip
+from slsgd_mx.rules.covariance_filter import caf
+from slsgd_mx.rules.geometric_median import PARAMETERS as GEOMETRIC_MEDIAN
+from slsgd_mx.rules.geometric_median import geometric_median
+from slsgd_mx.rules.krum import (
+    bulyan,
+    bulyan_picks,
+    kept_by_bulyan,
+    krum,
+    multi_krum,
+    needs_bulyan,
+    needs_krum,
+    needs_multi_krum,
+)
+from slsgd_mx.rules.medians import (
+    kept_around_median,
+    kept_by_phocas,
+    mean_around_median,
+    phocas,
+)
+from slsgd_mx.rules.pre_aggregations import BUCKETING, bucket_count, bucketing, nnm
 from slsgd_mx.rules.rule import (
     PreAggregation,
     Rule,
@@ -26,6 +47,7 @@ from slsgd_mx.rules.rule import (
     needs_majority,
     rule_from,
 )
+from slsgd_mx.rules.subsets import mda, needs_few_subsets, smea
 from slsgd_mx.rules.trimmed_mean import (
     kept_by_mean,
     kept_by_median,
@@ -55,9 +77,88 @@ RULES: Registry[Rule] = Registry(
             uses_b=False,
             kept=kept_by_median,
         ),
+        "mean-around-median": Rule(
+            "per coordinate, the mean of the k-b values nearest to the median",
+            mean_around_median,
+            legal=needs_majority,
+            kept=kept_around_median,
+        ),
+        "phocas": Rule(
+            "per coordinate, the mean of the k-b values nearest to Trmean_b",
+            phocas,
+            legal=needs_majority,
+            kept=kept_by_phocas,
+        ),
+        "geometric-median": Rule(
+            "the point of least total distance to the pushes (RFA)",
+            mix=geometric_median,
+            parameters=GEOMETRIC_MEDIAN,
+            uses_b=False,
+        ),
+        "krum": Rule("the push nearest to its k-b-2 nearest others", mix=krum, legal=needs_krum),
+        "multi-krum": Rule(
+            "the mean of the m pushes of least Krum score",
+            mix=multi_krum,
+            parameters={"m": whole()},
+            legal=needs_multi_krum,
+        ),
+        "bulyan": Rule(
+            "k-2b picks by Krum, then the mean of the values nearest to their median",
+            bulyan,
+            mix=bulyan_picks,
+            legal=needs_bulyan,
+            kept=kept_by_bulyan,
+        ),
+        "mda": Rule(
+            "the mean of the k-b pushes of least diameter", mix=mda, legal=needs_few_subsets
+        ),
+        "smea": Rule(
+            "the mean of the k-b pushes of least largest variance",
+            mix=smea,
+            legal=needs_few_subsets,
+        ),
+        "caf": Rule(
+            "covariance filter: weights reduced along the direction of largest variance",
+            mix=caf,
+            legal=needs_majority,
+        ),
+        "centered-clipping": Rule(
+            "x_{t-1} plus the mean of the updates, clipped to length tau",
+            mix=centered_clipping,
+            parameters=CENTERED,
+            uses_b=False,
+            uses_previous=True,
+        ),
     },
 )
-PRE_AGGREGATIONS: Registry[PreAggregation] = Registry("pre-aggregation", {})
+PRE_AGGREGATIONS: Registry[PreAggregation] = Registry(
+    "pre-aggregation",
+    {
+        "nnm": PreAggregation(
+            "each push becomes the mean of its k-b nearest", nnm, legal=needs_majority
+        ),
+        "bucketing": PreAggregation(
+            "means of random groups of s pushes",
+            bucketing,
+            bucket_count,
+            parameters=BUCKETING,
+            uses_b=False,
+        ),
+        "clip": PreAggregation(
+            "updates are scaled down to length c",
+            clip,
+            parameters=CLIP,
+            uses_b=False,
+            uses_previous=True,
+        ),
+        "arc": PreAggregation(
+            "the floor(2b(k-b)/k) longest updates are scaled down to the next longest",
+            arc,
+            legal=needs_majority,
+            uses_previous=True,
+        ),
+    },
+)
 
 
 def register_rule(
@@ -68,7 +169,8 @@ def register_rule(
     The function is ``f(pushes, context) -> aggregate`` on a part of the coordinates
     (``kind="coordinate-wise"``) or on all of them (``"whole-model"``), or
     ``f(gram, context) -> weights`` (``"mixing"``, see ``Rule``).  The other arguments are
-    attributes of ``Rule``: ``parameters``, ``legal``, ``uses_b``, ``random``, ``summary``.
+    attributes of ``Rule``: ``parameters``, ``legal``, ``uses_b``, ``uses_previous``, ``random``,
+    ``summary``.
     """
 
     def register(function: Callable) -> Callable:

@@ -19,9 +19,7 @@ from slsgd_mx.registry import Choice
 from slsgd_mx.rules import PRE_AGGREGATIONS, RULES
 from slsgd_mx.rules.rule import PreAggregation, Rows, Rule, RuleContext
 
-CHUNK = 16384  # coordinates at a time: what is converted to float64 stays in the cache
-
-
+CHUNK = 16384  # mixed coordinates that a rule is given at a time
 SAMPLE = 65536  # coordinates on which it is recorded whose values a rule used
 
 
@@ -49,7 +47,12 @@ class Pipeline:
 
     @property
     def uses_b(self) -> bool:
-        return bool(self.before) or self.rule.entry.uses_b
+        return any(choice.entry.uses_b for choice in (*self.before, self.rule))
+
+    @property
+    def uses_previous(self) -> bool:
+        """Whether the result depends on x_{t-1}, and not on the pushes alone."""
+        return any(choice.entry.uses_previous for choice in (*self.before, self.rule))
 
     @property
     def mixes(self) -> bool:
@@ -109,11 +112,7 @@ class Pipeline:
         """The aggregate of whole models (d,), exactly as a server computes it."""
         matrix = None
         if self.mixes:
-            grams = (
-                block_gram([row[start:stop] for row in rows], previous[start:stop])
-                for start, stop in blocks(previous.size)
-            )
-            matrix = self.mixing(add_in_order(grams), b, seed, t)
+            matrix = self.mixing(gram_of(rows, previous), b, seed, t)
         out = np.empty(previous.size, np.float32)
         entry = self.rule.entry
         parts = blocks(out.size) if entry.random and not entry.whole else [(0, out.size)]
@@ -164,15 +163,22 @@ class Pipeline:
     ) -> None:
         """Write the aggregate of the rows (d,) into ``out`` (d,)."""
         entry = self.rule.entry
-        if matrix is not None and entry.aggregate is None:
+        if matrix is not None and entry.aggregate is not None and is_choice(matrix):
+            rows, matrix = [rows[i] for i in matrix.argmax(axis=1)], None
+        if matrix is None:
+            context = RuleContext(len(rows), b, self.rule.parameters, previous, rng)
+            entry.aggregate(rows, context, out)
+        elif entry.aggregate is None:
             mix_rows(matrix, rows, previous, [out])
-            return
-        if matrix is not None:
-            mixed = np.empty((len(matrix), out.size), np.float32)
-            mix_rows(matrix, rows, previous, mixed)
-            rows = list(mixed)
-        context = RuleContext(len(rows), b, self.rule.parameters, previous, rng)
-        entry.aggregate(rows, context, out)
+        else:
+            width = max(1, out.size) if entry.whole or entry.random else CHUNK
+            mixed = np.empty((len(matrix), min(width, out.size)), np.float32)
+            for start in range(0, out.size, width):
+                part = slice(start, min(start + width, out.size))
+                few, base = list(mixed[:, : part.stop - start]), previous[part]
+                mix_rows(matrix, [row[part] for row in rows], base, few)
+                context = RuleContext(len(few), b, self.rule.parameters, base, rng)
+                entry.aggregate(few, context, out[part])
 
 
 def find_rule(text: str) -> Pipeline:
@@ -203,8 +209,9 @@ def blocks(size: int) -> List[Tuple[int, int]]:
 def add_in_order(parts: Iterable[np.ndarray]) -> np.ndarray:
     """The sum of arrays, added one after the other."""
     total: Optional[np.ndarray] = None
-    for part in parts:
-        total = np.array(part, np.float64) if total is None else np.add(total, part, out=total)
+    with np.errstate(invalid="ignore"):
+        for part in parts:
+            total = np.array(part, np.float64) if total is None else np.add(total, part, out=total)
     return total
 
 
@@ -224,29 +231,62 @@ def block_gram(rows: Rows, previous: np.ndarray) -> np.ndarray:
     base = previous.astype(np.float64)
     with np.errstate(invalid="ignore"):
         for update, row in zip(updates, rows):
-            np.subtract(row, base, out=update)
+            update[:] = row  # converted first, which is faster than subtracting mixed types
+            update -= base
         return updates @ updates.T
+
+
+def gram_of(rows: Rows, previous: np.ndarray) -> np.ndarray:
+    """The Gram matrix of whole updates: the sum of those of the blocks, in their order."""
+    parts = [slice(*block) for block in blocks(previous.size)]
+    return add_in_order(block_gram([row[p] for row in rows], previous[p]) for p in parts)
 
 
 def mix_rows(matrix: np.ndarray, rows: Rows, previous: np.ndarray, out: Rows) -> None:
     """Write the rows ``M x + (1 - sum of M's row) x_{t-1}`` into ``out``, summed in float64.
 
     A weight of 0 excludes a push, whatever its values are; weights (0, .., 1, .., 0) copy one.
+    Every coordinate is computed in the same way, so the bits do not depend on how a model is
+    divided into parts (a matrix product would not promise that).
     """
-    size = previous.size
-    total, term = np.empty(min(CHUNK, size)), np.empty(min(CHUNK, size))
-    for weights, target in zip(matrix, out):
-        rest = 1.0 - weights.sum()
-        terms = [(w, row) for w, row in zip(weights, rows) if w != 0.0]
-        terms += [(rest, previous)] if abs(rest) > 1e-12 else []
-        for start in range(0, size, CHUNK):
-            part = slice(start, min(start + CHUNK, size))
-            n = part.stop - part.start
-            total[:n] = 0.0
-            for weight, row in terms:
-                np.multiply(row[part], weight, out=term[:n])
-                np.add(total[:n], term[:n], out=total[:n])
-            target[part] = total[:n]
+    rest = 1.0 - matrix.sum(axis=1)
+    rest[np.abs(rest) <= 1e-12] = 0.0
+    weights = np.column_stack([matrix, rest])
+    used = np.flatnonzero(weights.any(axis=0))
+    sources, weights = [[*rows, previous][i] for i in used], weights[:, used]
+    width = max(2048, 2**17 // (len(used) + 1))
+    held = np.empty((len(used), min(width, previous.size)))  # float64
+    for start in range(0, previous.size, width):
+        part = slice(start, min(start + width, previous.size))
+        chunk = held[:, : part.stop - start]
+        for copy, source in zip(chunk, sources):
+            copy[:] = source[part]
+        for row, target in zip(weights, out):
+            target[part] = _weighted_sum(row, chunk)
+
+
+def is_choice(matrix: np.ndarray) -> bool:
+    """Whether every mixed row is one of the pushes."""
+    return bool(np.isin(matrix, (0.0, 1.0)).all() and (matrix.sum(axis=1) == 1.0).all())
+
+
+def _weighted_sum(weights: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+    """The sum of w_i chunk_i in the order of i, over the weights that are not 0."""
+    places = np.flatnonzero(weights)
+    if not len(places):
+        return np.zeros(chunk.shape[1])
+    first, *others = places
+    if (weights[places] == weights[first]).all():  # a mean: add first, then multiply once
+        total = chunk[first].copy() if others else chunk[first] * weights[first]
+        for i in others:
+            total += chunk[i]
+        return total * weights[first] if others else total
+    total = chunk[first] * weights[first]
+    term = np.empty_like(total)
+    for i in others:
+        np.multiply(chunk[i], weights[i], out=term)
+        total += term
+    return total
 
 
 def _gram_of(matrix: np.ndarray, gram: np.ndarray) -> np.ndarray:

@@ -64,6 +64,7 @@ class Rule:
     legal: Legal = always_legal
     uses_b: bool = True  # False: the configuration stores b=0
     kept: Optional[Callable[[Rows, RuleContext], np.ndarray]] = None  # of ``aggregate``
+    uses_previous: bool = False  # depends on x_{t-1}, and not on the pushes alone
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class PreAggregation:
     rows: Callable[[int, Mapping[str, Value]], int] = lambda k, parameters: k
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     legal: Legal = always_legal
+    uses_b: bool = True
+    uses_previous: bool = False
 
 
 KINDS = ("coordinate-wise", "mixing", "whole-model")

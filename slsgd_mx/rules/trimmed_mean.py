@@ -11,7 +11,7 @@ one cache-sized chunk at a time; the kept ranks are then averaged in rank order 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from slsgd_mx.rules.rule import Rows, RuleContext
 
 CHUNK = 16384  # coordinates at a time: k+2 rows of 64 KB stay in a 2 MB level-2 cache
 _PAD = 80  # rows a power of two apart would share cache sets: measured 3.5 times slower
+
+
+Ranks = Union[int, np.ndarray]  # one rank, or one for each coordinate
 
 
 class Comparator(NamedTuple):
@@ -87,29 +90,37 @@ def trimmed_mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> No
     On every coordinate, with u_{i:k} the i-th smallest of the k values,
     ``Trmean_b(u) = (u_{b+1:k} + ... + u_{k-b:k}) / (k - 2b)``.  NaN ranks as +infinity.
     """
-    k, d = len(rows), out.size
+    k = len(rows)
     check_trim(k, b)
-    width = min(CHUNK, d)
-    scratch = np.empty((k + 2, width + _PAD), np.float32)
-    total, term = np.empty(width), np.empty(width)  # float64
+
+    def trim_chunk(part: List[np.ndarray], scratch: np.ndarray) -> np.ndarray:
+        return mean_in_order(rank_chunk(part, b, scratch)[b : k - b])
+
+    by_chunks(rows, out, trim_chunk)
+
+
+def by_chunks(
+    rows: Rows, out: np.ndarray, mean_of: Callable[[List[np.ndarray], np.ndarray], np.ndarray]
+) -> None:
+    """Write ``mean_of(chunks of the rows, scratch)`` into ``out``, chunk by chunk; NaN is +inf."""
+    scratch = np.empty((len(rows) + 2, min(CHUNK, out.size) + _PAD), np.float32)
     with np.errstate(invalid="ignore"):  # inf - inf occurs only if non-finite pushes are kept
-        for start in range(0, d, CHUNK):
+        for start in range(0, out.size, CHUNK):
             part = [row[start : start + CHUNK] for row in rows]
-            n = part[0].size
-            mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
+            free = scratch[:, : part[0].size]
+            mean = mean_of(part, free)
             if np.isnan(mean.max()):  # NaN spreads through the network: replace it and redo
-                part = [np.where(np.isnan(row), np.float32(np.inf), row) for row in part]
-                mean = _trim_chunk(part, b, scratch[:, :n], total[:n], term[:n])
+                mean = mean_of([np.where(np.isnan(u), np.float32(np.inf), u) for u in part], free)
             out[start : start + CHUNK] = mean
 
 
-def _trim_chunk(
-    rows: List[np.ndarray], b: int, scratch: np.ndarray, total: np.ndarray, term: np.ndarray
-) -> np.ndarray:
-    """Compute Trmean_b of k chunks (n,) in ``total``, float64 (n,), and return it."""
-    k = len(rows)
-    ranked, free, borrowed = list(rows), list(scratch), [False] * k
-    for i, j, keep_min, keep_max in comparator_network(k, b):
+def rank_chunk(rows: List[np.ndarray], b: int, scratch: np.ndarray) -> List[np.ndarray]:
+    """Sort k chunks (n,) by coordinate; ranks below b and from k-b on are not computed.
+
+    The sorted chunks are in ``scratch`` (k+2, n), unless k = 1.
+    """
+    ranked, free, borrowed = list(rows), list(scratch), [False] * len(rows)
+    for i, j, keep_min, keep_max in comparator_network(len(rows), b):
         u, v = ranked[i], ranked[j]
         if keep_min:
             ranked[i] = np.minimum(u, v, free.pop())
@@ -120,11 +131,22 @@ def _trim_chunk(
         if borrowed[j]:
             free.append(v)
         borrowed[i], borrowed[j] = keep_min, keep_max
-    total[:] = ranked[b]
-    for row in ranked[b + 1 : k - b]:
+    return ranked
+
+
+def sum_in_order(rows: Rows) -> np.ndarray:
+    """The sum of float32 rows in float64, in their order."""
+    total, term = rows[0].astype(np.float64), np.empty(rows[0].size)
+    for row in rows[1:]:
         term[:] = row
         np.add(total, term, total)
-    np.multiply(total, 1.0 / (k - 2 * b), total)
+    return total
+
+
+def mean_in_order(rows: Rows) -> np.ndarray:
+    """The mean of float32 rows in float64, added in their order."""
+    total = sum_in_order(rows)
+    np.multiply(total, 1.0 / len(rows), total)
     return np.add(total, 0.0, total)  # -0.0 becomes 0.0: the only equal values with different bits
 
 
@@ -133,7 +155,7 @@ def trim(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
     trimmed_mean_rows(rows, context.b, out)
 
 
-def kept_between(rows: Rows, low: int, high: int) -> np.ndarray:
+def kept_between(rows: Rows, low: Ranks, high: Ranks) -> np.ndarray:
     """On how many coordinates each row's value has a rank in [low, high); ties share it, (k,).
 
     >>> kept_between(np.float32([[1, 5], [2, 5], [3, 0]]), 1, 2).tolist()

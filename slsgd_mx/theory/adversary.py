@@ -12,34 +12,8 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
+from slsgd_mx.attacks.worst_case import away_from, trimmed_with
 from slsgd_mx.theory.bounds import rate
-
-FAR = 1e6  # larger than every honest value; how much larger does not matter where b >= q
-
-
-def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
-    """Trmean_b of honest and poisoned rows together, by the project's own rule; (d,)."""
-    rows = np.concatenate([honest, pushed]).astype(np.float32)
-    out = np.empty(rows.shape[1], np.float32)
-    trimmed_mean_rows(list(rows), b, out)
-    return out.astype(np.float64)
-
-
-def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndarray:
-    """What q colluders push to move Trmean_b as far from x_* as one epoch allows; (q, d).
-
-    Whatever they push, the trimmed mean of a coordinate lies between its values with all q at the
-    lower end and with all q at the upper end; the farther of the two is the worst.  So no attack
-    does more harm in one epoch if alpha = 1 and F is a sum of F_j that grow with |x_j - x_*j| alike
-    on both sides.
-
-    >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
-    [[1000000.0]]
-    """
-    ends = [trimmed_with(honest, b, np.full((q, honest.shape[1]), far)) for far in (-FAR, FAR)]
-    lower, upper = (np.abs(end - x_star) for end in ends)
-    return np.broadcast_to(np.where(upper >= lower, FAR, -FAR), (q, honest.shape[1]))
 
 
 def ratios(honest: np.ndarray, pushed: np.ndarray, b: int) -> np.ndarray:

@@ -24,12 +24,11 @@ class Case:
     name: str
     title: str
     config: RunConfig
-    omniscient: bool = False  # ``adversary.away_from`` makes the poisoned pushes
     times: int = 1  # how many times as many seeds as other cases
 
     @property
     def file(self) -> str:
-        what = f"{VERSION} {self.omniscient} {self.config.identity}"
+        what = f"{VERSION} {self.config.identity}"
         return f"{self.name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}.csv"
 
     def seeded(self, seed: int) -> RunConfig:
@@ -158,7 +157,7 @@ def attack_cases() -> Dict[str, Case]:
         "gaussian-1e6": dict(q=2, attack="gaussian", attack_scale=1e6),
         "inf": dict(q=2, attack="inf", nonfinite="keep"),
         "nan": dict(q=2, attack="nan", nonfinite="keep"),
-        "away": dict(q=2, attack="silent"),
+        "away": dict(q=2, attack="worst-case"),
     }
     titles = {
         "none": "no attack, b=0",
@@ -171,11 +170,11 @@ def attack_cases() -> Dict[str, Case]:
     for name, changes in kinds.items():
         title = titles.get(name, name.replace("-", ", c="))
         config = run(problem, **{**plain, **changes})
-        cases[name] = Case(f"thm2-attack-{name}", title, config, omniscient=name == "away")
+        cases[name] = Case(f"thm2-attack-{name}", title, config)
     for name in ("least-squares", "logistic", "waves"):
         p = PROBLEMS[name]
-        config = run(p["problem"], gamma=p["gamma"], epochs=epochs, q=2, b=2, attack="silent")
-        cases[f"away-{name}"] = Case(f"thm2-attack-away-{name}", p["title"], config, True)
+        config = run(p["problem"], gamma=p["gamma"], epochs=epochs, q=2, b=2, attack="worst-case")
+        cases[f"away-{name}"] = Case(f"thm2-attack-away-{name}", p["title"], config)
     # the paper's own attack; only this problem has labels
     flip = replace(cases["away-logistic"].config, attack="label-flip", attacker_start="fresh")
     cases["flip"] = Case("thm2-attack-flip-logistic", "label flip, logistic", flip)
@@ -205,13 +204,13 @@ def unattacked(case: Case) -> Case:
 
 def sweep_case(population: str, k: int, b: int, q: int) -> Case:
     """The worst attack found, on devices that lie far apart."""
-    attack = dict(attack="silent") if q else {}
+    attack = dict(attack="worst-case") if q else {}
     problem = dict(heterogeneity=3.0, population=population)
     config = run(problem, k=k, b=b, q=q, epochs=40, **attack)
     # b has the smallest effect of all that are judged: its two ends need more seeds
     times = 4 if (k, q) == (10, B_AT_Q) and b in (min(BS), max(BS)) else 1
     name = f"thm2-{population}-k{k}-b{b}-q{q}"
-    return Case(name, f"k={k}, b={b}, q={q}", config, bool(q), times)
+    return Case(name, f"k={k}, b={b}, q={q}", config, times)
 
 
 def sweep_cases(population: str) -> Dict[str, Dict[int, Case]]:

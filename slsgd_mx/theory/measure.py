@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.core.algorithm import initialize, run_epoch, select_poisoned
-from slsgd_mx.core.server import ModelServer, Update
+from slsgd_mx.attacks.worst_case import trimmed_with
+from slsgd_mx.core.algorithm import initialize, run_epoch
+from slsgd_mx.core.server import ModelServer, Update, settings_of
 from slsgd_mx.system import signals
-from slsgd_mx.system.arrays import as_numpy
-from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.problems.objectives import Objective
 from slsgd_mx.tasks.problems.task import ProblemTask
-from slsgd_mx.theory.adversary import away_from, trimmed_with
 from slsgd_mx.theory.cases import Case
 from slsgd_mx.theory.tables import Row
-
-Adversary = Optional[Callable[[np.ndarray, int, int, np.ndarray], np.ndarray]]
 
 
 def measure(case: Case, seed: int) -> List[Row]:
@@ -32,14 +28,11 @@ def measure(case: Case, seed: int) -> List[Row]:
     """
     config = case.seeded(seed)
     task = ProblemTask(config)
-    x_star = task.objective.x_star
-    adversary = away_from if case.omniscient else None
-    server = WatchingServer(config.k, config.b, config.nonfinite, x_star, adversary)
+    server = WatchingServer(*settings_of(config))
     initialize(config, task, server)
     rows = [_row(seed, 0, task, server)]
     for t in range(1, config.epochs + 1):
-        server.poisoned = select_poisoned(config, t).tolist()
-        run_epoch(t, config, task, server)
+        run_epoch(t, config, task, server, server.begin(t))
         rows.append(_row(seed, t, task, server))
         signals.check()
     return rows
@@ -63,51 +56,26 @@ def evaluate(objective: Objective, x: np.ndarray) -> Tuple[float, float]:
 class WatchingServer(ModelServer):
     """A ``ModelServer`` of one parameter that records how far honest pushes and aggregate differ.
 
-    Parameters
-    ----------
-    adversary : callable, optional
-        ``adversary(honest, b, q, x_star)`` returns the pushes of the poisoned workers.  The threat
-        model allows arbitrary pushes, so it sees every honest push first; in the algorithm these
-        workers stay ``silent``.
-    x_star : (d,)
-        The optimum, from which the adversary wants to keep the model away.
-
-    Set ``poisoned``, the poisoned slots, before every epoch.  After ``update``, ``variance`` is
-    that of the honest pushes (sum over coordinates, divided by k-q) and ``deviation`` is
-    ``|Trmean_b - honest mean|^2``.
+    After ``update``, ``variance`` is that of the honest pushes (sum over coordinates, divided by
+    k-q) and ``deviation`` is ``|Trmean_b - honest mean|^2``.
     """
 
-    def __init__(
-        self, k: int, b: int, nonfinite: str, x_star: np.ndarray, adversary: Adversary = None
-    ) -> None:
-        super().__init__(k, b, nonfinite=nonfinite)
-        self.trim, self.rejects = b, nonfinite == "reject"
-        self.x_star, self.adversary = x_star, adversary
-        self.poisoned: List[int] = []
-        self.variance = self.deviation = 0.0
-        self._recorded: Dict[int, np.ndarray] = {}
+    variance = deviation = 0.0
 
-    def push(self, key: str, value: mx.nd.NDArray, slot: int) -> None:
-        self._recorded[slot] = as_numpy(value).astype(np.float64)
-        super().push(key, value, slot)
+    def update(self, alpha: float, poisoned: Sequence[int] = ()) -> Update:
+        self._poisoned = poisoned
+        return super().update(alpha, poisoned)
 
-    def update(self, alpha: float) -> Update:
-        honest = np.array([x for slot, x in self._recorded.items() if slot not in self.poisoned])
-        if self.adversary is not None and self.poisoned:
-            pushed = self.adversary(honest, self.trim, len(self.poisoned), self.x_star)
-            for slot, x in zip(self.poisoned, pushed):
-                self.push("x", mx.nd.array(x, dtype=np.float32), slot)
-        self._record(honest)
-        self._recorded.clear()
-        return super().update(alpha)
+    def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
+        rows = {slot: self._shard.row(slot).astype(np.float64) for slot in sorted(update.arrived)}
+        honest = np.array([x for slot, x in rows.items() if slot not in self._poisoned])
+        bad = [x for slot, x in rows.items() if slot in self._poisoned and slot in update.accepted]
+        self._record(honest, np.array(bad).reshape(-1, honest.shape[1]))
+        super()._apply(t, update, matrix, alpha)
 
-    def _record(self, honest: np.ndarray) -> None:
+    def _record(self, honest: np.ndarray, bad: np.ndarray) -> None:
         mean = honest.mean(axis=0)
-        pushed = [x for slot, x in self._recorded.items() if slot in self.poisoned]
-        if self.rejects:
-            pushed = [x for x in pushed if np.isfinite(x).all()]
-        bad = np.array(pushed).reshape(-1, honest.shape[1])
         with np.errstate(over="ignore"):
-            together = trimmed_with(honest, self.trim, bad)
+            together = trimmed_with(honest, self.settings.b, bad)
         self.variance = float(((honest - mean) ** 2).sum() / len(honest))
         self.deviation = float(((together - mean) ** 2).sum())

@@ -13,9 +13,9 @@ from slsgd_mx.theory.cases import Case
 from slsgd_mx.theory.tables import Row, Table
 
 
-def tiny(name="tiny", problem=None, omniscient=False, **changes):
+def tiny(name="tiny", problem=None, **changes):
     size = {"n": 8, "k": 5, "epochs": 6, **changes}
-    return Case(name, name, cases.run({"dimension": 3, **(problem or {})}, **size), omniscient)
+    return Case(name, name, cases.run({"dimension": 3, **(problem or {})}, **size))
 
 
 def table_of(case, seeds=2):

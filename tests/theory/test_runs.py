@@ -30,7 +30,6 @@ def test_cases_have_unique_names_and_legal_learning_rates():
         assert case.config.gamma <= min(1 / objective.L, 2), case.name
         assert case.config.b >= case.config.q or case.name.startswith("prop1")
         assert not case.config.warm_up and case.config.seed == 0
-        assert case.omniscient == (case.config.attack == "silent")
 
 
 def test_cases_cover_all_objectives_and_attacks():
@@ -40,7 +39,7 @@ def test_cases_cover_all_objectives_and_attacks():
     assert mus["quadratic"] > 0 and mus["least-squares"] > 0 and mus["waves"] < 0 > mus["trap"]
     assert mus["flat"] == 0 == mus["logistic"]
     attacks = {case.config.attack for case in cases.attack_cases().values()}
-    assert attacks == {None, "negation", "gaussian", "inf", "nan", "silent", "label-flip"}
+    assert attacks == {None, "negation", "gaussian", "inf", "nan", "worst-case", "label-flip"}
 
 
 def test_every_attacked_case_has_its_problem_without_attack():
@@ -55,7 +54,7 @@ def test_every_attacked_case_has_its_problem_without_attack():
 def test_another_configuration_has_another_file():
     case = tiny()
     other = replace(case, config=replace(case.config, gamma=0.05))
-    assert case.file != other.file and case.file != replace(case, omniscient=True).file
+    assert case.file != other.file
 
 
 def test_the_watching_server_computes_the_same_model():
@@ -85,25 +84,24 @@ def test_the_largest_squares_only_grow():
     [("keep", np.inf, 4.0), ("reject", np.nan, 2.0)],  # (2 + 6) / 2, or 2 without the bad push
 )
 def test_deviation_and_variance_of_the_pushes(nonfinite, bad, model):
-    server = WatchingServer(4, 1, nonfinite, np.zeros(1))
+    server = WatchingServer(4, 1, nonfinite=nonfinite)
     server.init("x", mx.nd.array([0.0]))
-    server.poisoned = [3]
     for slot, value in enumerate([1.0, 2.0, 6.0, bad]):
         server.push("x", mx.nd.array([value]), slot)
-    server.update(1.0)
+    server.update(1.0, [3])
     assert server.values()["x"].tolist() == [model]  # the honest mean is 3
     assert server.deviation == pytest.approx(1.0) and server.variance == pytest.approx(14 / 3)
 
 
 def test_the_adversary_does_more_harm_than_other_attacks():
     floors = {}
-    for attack in ("negation", "gaussian", "inf", "silent"):
+    for attack in ("negation", "gaussian", "inf", "worst-case"):
         keep = dict(nonfinite="keep") if attack == "inf" else {}
-        case = tiny(q=1, b=1, attack=attack, omniscient=attack == "silent", epochs=30, **keep)
+        case = tiny(q=1, b=1, attack=attack, epochs=30, **keep)
         table = table_of(case)
         floors[attack] = table.floors.mean()
         assert (table["deviation"] <= sharp_lemma(5, 1, 1) * table["variance"] * 1.001).all()
-    assert floors["silent"] == max(floors.values()) > 1.2 * floors["negation"]
+    assert floors["worst-case"] == max(floors.values()) > 1.2 * floors["negation"]
 
 
 def test_V_1_and_V_2_leave_out_poisoned_workers():
@@ -150,7 +148,7 @@ def test_incomplete_runs_and_damaged_tables(tmp_path):
 
 
 def test_computing_resumes_and_repeats_to_the_byte(tmp_path):
-    both = [tiny(), tiny("attacked", q=1, b=1, attack="silent", omniscient=True)]
+    both = [tiny(), tiny("attacked", q=1, b=1, attack="worst-case")]
     compute(tmp_path / "whole", missing_jobs(tmp_path / "whole", both, 3), 1)
     compute(tmp_path / "parts", missing_jobs(tmp_path / "parts", both[:1], 1), 1)
     left = missing_jobs(tmp_path / "parts", both, 3)

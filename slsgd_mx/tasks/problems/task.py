@@ -48,6 +48,7 @@ class ProblemTask(Task):
         self.x = np.zeros(config.sizes.dimension, np.float32)  # the memory of values["x"]
         self.values = {"x": as_ndarray(self.x)}
         self.moving_average = {"x": True}
+        self.target = {"x": as_ndarray(self.objective.x_star.astype(np.float32))}
         self.visited = Visited()
 
     def initialize(self, seed: int) -> None:

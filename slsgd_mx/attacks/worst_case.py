@@ -1,0 +1,68 @@
+"""The pushes that move a coordinate-wise rule farthest from a known target in one epoch."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+from slsgd_mx.attacks.collusion import Collusion
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.rules.pipeline import find_rule
+from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
+
+FAR = 1e6  # larger than every honest value; how much larger does not matter where b >= q
+
+
+def worst_case(seen: Collusion) -> np.ndarray:
+    """Push the far end, up or down by coordinate, that moves the aggregate farthest from x_*.
+
+    No attack does more harm in one epoch to a rule that grows with every push, such as the mean,
+    the trimmed mean and the median.
+    """
+    pipeline = find_rule(seen.rule)
+    if pipeline.mixes or pipeline.whole:
+        raise ConfigError(
+            f"attack worst-case needs a rule that treats each coordinate by itself, not {seen.rule}"
+        )
+    d = seen.previous.size
+
+    def aggregate(pushed: np.ndarray) -> np.ndarray:
+        rows, out = [*seen.honest, *pushed.astype(np.float32)], np.empty(d, np.float32)
+        if pipeline.obstacle(len(rows), seen.b):  # then the server keeps x_{t-1}
+            return seen.previous.astype(np.float64)
+        pipeline.aggregate(rows, seen.previous, seen.b, out, rng=seen.rng)
+        return out.astype(np.float64)
+
+    return farther_end(aggregate, seen.q, seen.target)
+
+
+def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
+    """Trmean_b of honest and poisoned rows together, by the project's own rule; (d,)."""
+    rows = np.concatenate([honest, pushed]).astype(np.float32)
+    out = np.empty(rows.shape[1], np.float32)
+    trimmed_mean_rows(list(rows), b, out)
+    return out.astype(np.float64)
+
+
+def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndarray:
+    """What q colluders push to move Trmean_b as far from x_* as one epoch allows; (q, d).
+
+    Whatever they push, the trimmed mean of a coordinate lies between its values with all q at the
+    lower end and with all q at the upper end; the farther of the two is the worst.  So no attack
+    does more harm in one epoch if alpha = 1 and F is a sum of F_j that grow with |x_j - x_*j| alike
+    on both sides.
+
+    >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
+    [[1000000.0]]
+    """
+    return farther_end(lambda pushed: trimmed_with(honest, b, pushed), q, x_star)
+
+
+def farther_end(
+    aggregate: Callable[[np.ndarray], np.ndarray], q: int, x_star: np.ndarray
+) -> np.ndarray:
+    """By coordinate, FAR or -FAR: what moves the aggregate of q such pushes farther; (q, d)."""
+    ends = [aggregate(np.full((q, x_star.size), far)) for far in (-FAR, FAR)]
+    lower, upper = (np.abs(end - x_star) for end in ends)
+    return np.broadcast_to(np.where(upper >= lower, FAR, -FAR), (q, x_star.size))
