@@ -16,7 +16,7 @@ from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.cifar.network import cnn
-from slsgd_mx.tasks.cifar.task import EVAL_BATCH
+from slsgd_mx.tasks.images.task import EVAL_BATCH
 
 IMAGES = 5_000  # 10 workers x 500 images: an epoch of the paper
 

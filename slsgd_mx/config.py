@@ -8,16 +8,17 @@ import json
 import math
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Choice, replace_parameter
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.schedules import SCHEDULES
+from slsgd_mx.tasks import sizes as _sizes  # noqa: F401  (registers the package's workloads)
 from slsgd_mx.tasks.cifar.sizes import Cifar
-from slsgd_mx.tasks.sizes import SIZES, Sizes
 from slsgd_mx.validation import LARGEST, plain, require, require_name, require_whole
+from slsgd_mx.workloads import WORKLOADS, Sizes, in_a_name
 
 NONFINITE = ("reject", "keep")
 SELECTIONS = ("independent", "permutation")
@@ -79,7 +80,7 @@ class RunConfig:
     eval_every: int = 10
     deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
     poisoned_devices: Optional[int] = None  # of the n; None: q of the k in every epoch
-    sources: Optional[Tuple[Tuple[str, str], ...]] = None  # plug-ins in use; None: look them up
+    sources: Tuple[Tuple[str, str], ...] = ()  # plug-ins in use and their digests; looked up
 
     def __post_init__(self) -> None:
         self._convert_numpy()
@@ -91,7 +92,7 @@ class RunConfig:
         self._resolve_rule()
         self._validate()
         self._resolve_attack()
-        self._resolve_sources()
+        object.__setattr__(self, "sources", self._find_sources())
 
     def _convert_numpy(self) -> None:
         """Replace NumPy numbers by plain ones, which print, compare and hash alike everywhere."""
@@ -193,15 +194,21 @@ class RunConfig:
                 chosen = replace_parameter(chosen, key, None)
         return chosen
 
-    def _resolve_sources(self) -> None:
+    def _find_sources(self) -> Tuple[Tuple[str, str], ...]:
         """The plug-ins that the rule, the attack and the sizes come from, with their digests."""
-        if self.sources is None:
-            found = [*find_rule(self.rule).sources, *getattr(self.sizes, "sources", list)()]
-            found += [] if self.attack is None else [find_attack(self.attack).source]
-            listed = sorted({tuple(source) for source in found if source is not None})
-        else:
-            listed = [tuple(source) for source in self.sources]
-        object.__setattr__(self, "sources", tuple(listed))
+        found = [*find_rule(self.rule).sources, *self.sizes.sources()]
+        found += [] if self.attack is None else [find_attack(self.attack).source]
+        return tuple(sorted({tuple(source) for source in found if source is not None}))
+
+    def check_sources(self) -> None:
+        """Raise a ConfigError if a plug-in in use is not the one that the configuration names."""
+        here = self._find_sources()
+        if here != self.sources:
+            words = [_show_sources(sources) for sources in (self.sources, here)]
+            raise ConfigError(
+                f"this configuration was made with {words[0]}, and here it would run with "
+                f"{words[1]}: restore the plug-in, or make the configuration anew"
+            )
 
     @property
     def data_seed(self) -> int:
@@ -262,10 +269,16 @@ class RunConfig:
             if isinstance(task, dict):  # 0.1.0: {"task": {"kind": "cifar", ...}}
                 values["sizes"], task = task, task.pop("kind")
             values = {**FROZEN, **values}
-            sizes = SIZES[task](**{**FROZEN_SIZES[task], **values.pop("sizes")})
-            return cls(sizes=sizes, **values)
+            require_name("task", task, WORKLOADS)
+            known = FROZEN_SIZES.get(task, {})
+            sizes = WORKLOADS[task].sizes(**{**known, **values.pop("sizes")})
+            stored = tuple((str(name), str(digest)) for name, digest in values["sources"])
+            config = cls(sizes=sizes, **values)
+            object.__setattr__(config, "sources", stored)
+            return config
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"not a configuration of a run: {error}") from error
+            remedy = _missing_plugins(text)
+            raise ConfigError(f"not a configuration of a run: {error}{remedy}") from error
 
     @property
     def identity(self) -> str:
@@ -275,7 +288,7 @@ class RunConfig:
         not change the identity of earlier runs.
         """
         values = _changed(dataclasses.asdict(self), FROZEN)
-        values["sizes"] = _changed(values["sizes"], FROZEN_SIZES[self.sizes.task])
+        values["sizes"] = _changed(values["sizes"], FROZEN_SIZES.get(self.sizes.task, {}))
         text = json.dumps({"task": self.sizes.task, **values}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -283,11 +296,11 @@ class RunConfig:
     def slug(self) -> str:
         """A folder name that shows what a person varied, unique by its identity."""
         words = [self.sizes.slug, f"T{self.epochs}", f"gamma{self.gamma:g}", f"alpha{self.alpha:g}"]
-        words += [_in_a_name(self.rule)] * (self.rule != "trimmed-mean")
+        words += [in_a_name(self.rule)] * (self.rule != "trimmed-mean")
         words += [f"b{self.b}"] * find_rule(self.rule).uses_b
         if self.attacked:
             many = f"q{self.q}" if self.q else f"poisoned{self.poisoned_devices}"
-            words += [_in_a_name(self.attack), many]
+            words += [in_a_name(self.attack), many]
             attack = find_attack(self.attack).entry
             words += [self.attacker_start] * (self.attacker_start != attack.start)
             words += [f"scale{self.attack_scale:g}"] * (self.attack_scale != attack.scale)
@@ -296,13 +309,18 @@ class RunConfig:
         return "-".join([*words, f"seed{self.seed}", self.identity])
 
 
-def _in_a_name(text: str) -> str:
-    """A rule or an attack as a part of a folder's name.
+def _show_sources(sources: Sequence[Tuple[str, str]]) -> str:
+    """Plug-ins and the beginnings of their digests, in words."""
+    return ", ".join(f"{name} ({digest[:12]})" for name, digest in sources) or "no plug-in"
 
-    >>> _in_a_name("bucketing:s=2+krum")
-    'bucketing-s-2+krum'
-    """
-    return text.translate(str.maketrans(":=,", "---"))
+
+def _missing_plugins(text: str) -> str:
+    """Which plug-ins a stored configuration that cannot be read needs, as the end of a sentence."""
+    try:
+        names = sorted({str(name) for name, _ in json.loads(text)["sources"]})
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return f"; it uses {', '.join(names)}: give --plugin with its path" if names else ""
 
 
 def _accept_task(init: Callable[..., None]) -> Callable[..., None]:
@@ -346,6 +364,7 @@ FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
         objective="quadratic", population="symmetric", dimension=10, samples=20, heterogeneity=1.0,
         curvature=0.0, noise=1.0, mu=1.0, L=4.0, waves=0.5, radius=5.0, instance=0,
     ),
+    "images": dict(partition="balanced", structure=""),
 }  # fmt: skip
 
 # Fields that a folder's name shows where they are not at their frozen default.

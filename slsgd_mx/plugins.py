@@ -31,27 +31,34 @@ class Source(NamedTuple):
 
 _loaded: Dict[str, Source] = {}  # by what the user gave, made absolute
 _loading: List[Source] = []  # the plug-in that is being executed, if any
+_registered: List[Callable[[], object]] = []  # removes what that plug-in has registered so far
 
 
 def load_plugin(plugin: str) -> Source:
     """Load ``FILE.py`` or ``package.module``, once; child processes load it too.
 
-    Raises a ConfigError that says in one sentence what is wrong with it.
+    A plug-in is a file on its own, or a module of a package that Python finds, also in the current
+    folder.  Raises a ConfigError that says in one sentence what is wrong with it; then nothing of
+    it stays registered.
     """
     where = _absolute(plugin)
     if where not in _loaded:
         files = _files(where)
         source = Source(Path(where).name if where.endswith(".py") else where, digest_of(files))
+        before = len(_registered)
         _loading.append(source)
         try:
             _execute(where)
-        except ConfigError as error:
-            raise ConfigError(f"plug-in {plugin}: {error}") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            for remove in _registered[before:]:
+                remove()
+            if isinstance(error, ConfigError):
+                raise ConfigError(f"plug-in {plugin}: {error}") from error
             why = f"{type(error).__name__}: {error}".rstrip(": ")
             raise ConfigError(f"plug-in {plugin} cannot be loaded: {why}") from error
         finally:
             _loading.pop()
+            del _registered[before:]
         _loaded[where] = source
         os.environ[VARIABLE] = "\n".join(_loaded)
     return _loaded[where]
@@ -61,6 +68,12 @@ def load_inherited() -> None:
     """Load the plug-ins of the process that started this one."""
     for plugin in os.environ.get(VARIABLE, "").splitlines():
         load_plugin(plugin)
+
+
+def remember_registration(remove: Callable[[], object]) -> None:
+    """Call ``remove`` if the plug-in that is being loaded, if any, turns out to be broken."""
+    if _loading:
+        _registered.append(remove)
 
 
 def source_of(thing: Callable) -> Optional[Source]:
@@ -101,25 +114,30 @@ def _files(plugin: str) -> List[Path]:
         if not Path(plugin).is_file():
             raise ConfigError(f"plug-in {plugin} does not exist: give FILE.py or package.module")
         return [Path(plugin)]
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # as in the child processes
     try:
         top = importlib.util.find_spec(plugin.partition(".")[0])
-        found = top and importlib.util.find_spec(plugin)
     except (ImportError, ValueError):
-        found = None
-    if not found or not found.origin:
+        top = None
+    if top is None:
         raise ConfigError(f"plug-in {plugin} cannot be found: give FILE.py or package.module")
     folders = top.submodule_search_locations or ()
-    return [path for folder in folders for path in Path(folder).rglob("*.py")] or [
-        Path(found.origin)
-    ]
+    found = [path for folder in folders for path in Path(folder).rglob("*.py")]
+    return found or [Path(top.origin)] if top.origin not in (None, "built-in", "frozen") else found
 
 
 def _execute(plugin: str) -> None:
     if not plugin.endswith(".py"):
         importlib.import_module(plugin)
         return
-    name = f"slsgd_mx_plugin_{Path(plugin).stem}"
+    place = hashlib.sha256(plugin.encode()).hexdigest()[:8]  # files in two folders may be namesakes
+    name = f"slsgd_mx_plugin_{Path(plugin).stem}_{place}"
     spec = importlib.util.spec_from_file_location(name, plugin)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise

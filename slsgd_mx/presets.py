@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Dict, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.tasks.cifar.presets import PRESETS as CIFAR
 from slsgd_mx.tasks.lstm.presets import PRESETS as LSTM
 from slsgd_mx.validation import plain, require_name
+from slsgd_mx.workloads import WORKLOADS
 
 PRESETS: Dict[str, Dict[str, RunConfig]] = {"cifar": CIFAR, "lstm": LSTM}
 NAMES = ("paper", "laptop", "smoke")  # every task has these
@@ -28,6 +29,25 @@ RELEASED: Dict[str, Dict[str, object]] = {
 }
 
 
+def trainable() -> List[str]:
+    """The tasks that have presets, including those of plug-ins."""
+    return [*PRESETS, *(name for name in WORKLOADS if WORKLOADS[name].presets)]
+
+
+def presets_of(task: str) -> Dict[str, RunConfig]:
+    """The presets of a task, by name."""
+    if task in PRESETS:
+        return PRESETS[task]
+    require_name("task", task, trainable())
+    workload = WORKLOADS[task]
+    made = {}
+    for name, changes in workload.presets.items():
+        inner, outer = _split(workload.sizes, changes)
+        sizes = workload.sizes().within(n=outer.get("n", RunConfig.n), **inner)
+        made[name] = RunConfig(sizes=sizes, **outer)
+    return made
+
+
 def preset(task: str, name: str, **changes: object) -> RunConfig:
     """The configuration of a preset, with changes by the names of ``RunConfig`` and its sizes.
 
@@ -36,9 +56,9 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     >>> (config.n, config.b, config.sizes.partition)
     (20, 2, 'unbalanced')
     """
-    require_name("task", task, tuple(PRESETS))
-    require_name("preset", name, NAMES)
-    return change(PRESETS[task][name], changes)
+    known = presets_of(task)
+    require_name("preset", name, known)
+    return change(known[name], changes)
 
 
 def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
@@ -50,19 +70,26 @@ def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
     >>> change(RunConfig(), {"b": 2, "train_images": 1000}).sizes.loss_images
     1000
     """
-    inner = {field.name for field in fields(base.sizes)}
+    inner = [field.name for field in fields(base.sizes)]
     outer = [field.name for field in fields(base) if field.name != "sizes"]
     for name in changes:
         if name not in inner and name not in outer:
-            legal = ", ".join([*outer, *(field.name for field in fields(base.sizes))])
+            legal = ", ".join([*outer, *inner])
             raise ConfigError(f"{name!r} is not part of a configuration: choose one of {legal}")
     asked = {name: plain(value) for name, value in changes.items()}
     if asked.get("attack") not in (None, base.attack):
         asked = {"attacker_start": None, "attack_scale": None, **asked}
-    sizes = {name: asked.pop(name) for name in list(asked) if name in inner}
+    sizes, asked = _split(base.sizes, asked)
     n = asked.get("n", base.n)
     try:
         within = base.sizes.within(n=n if isinstance(n, int) else base.n, **sizes)
         return replace(base, sizes=within, **asked)
     except TypeError as error:  # a text instead of a number
         raise ConfigError(f"not a change of a configuration: {error}") from error
+
+
+def _split(sizes: Any, changes: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Changes of the sizes, and of the rest of a configuration."""
+    names = {field.name for field in fields(sizes)}
+    inner = {name: value for name, value in changes.items() if name in names}
+    return inner, {name: value for name, value in changes.items() if name not in names}

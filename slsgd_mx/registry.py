@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Generic, Mapping, Optional, Tuple, TypeVar, Union
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.plugins import Source, source_of
+from slsgd_mx.plugins import Source, remember_registration, source_of
 from slsgd_mx.validation import require_name, require_new_name
 
 Value = Union[float, int, str, None]
@@ -135,6 +135,12 @@ class Registry(Dict[str, Entry]):
         self[name] = entry
         if source is not None:
             self.sources[name] = source
+        remember_registration(lambda: self.remove(name))
+
+    def remove(self, name: str) -> None:
+        """Forget an entry and where it came from."""
+        self.pop(name, None)
+        self.sources.pop(name, None)
 
     def choose(self, text: str) -> Choice[Entry]:
         """The choice that a text names; a ConfigError if it names none.

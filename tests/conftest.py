@@ -80,6 +80,25 @@ def tiny_task():
 
 
 @pytest.fixture
+def fresh_plugins(monkeypatch):
+    """Forget afterwards what plug-ins registered during a test."""
+    from slsgd_mx import plugins
+    from slsgd_mx.attacks import ATTACKS
+    from slsgd_mx.partitions import PARTITIONS
+    from slsgd_mx.workloads import NETWORKS, WORKLOADS
+
+    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.delenv(plugins.VARIABLE, raising=False)
+    registries = (ATTACKS, RULES, PARTITIONS, NETWORKS, WORKLOADS)
+    before = [set(registry) for registry in registries]
+    yield
+    os.environ.pop(plugins.VARIABLE, None)
+    for registry, names in zip(registries, before):
+        for name in set(registry) - names:
+            registry.remove(name)
+
+
+@pytest.fixture
 def least_norm(monkeypatch):
     """A rule that chooses the model of least norm; a list of the row sizes it was given."""
     sizes = []
@@ -104,6 +123,7 @@ SLOW = (
     "test_packaging.py",
     "arena/*.py",
     "cli/*.py",
+    "examples/*.py",
     "figures/*.py",
     "parameter_server/test_docs.py",
     "parameter_server/test_hosts.py",

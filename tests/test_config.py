@@ -176,8 +176,7 @@ CHANGES = dict(
     n=120, k=12, b=1, q=1, gamma=0.05, alpha=0.8, alpha_schedule="constant", alpha_decay_epoch=3,
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
-    sizes=Cifar(width=63), deadline=2.5, partition_seed=1, poisoned_devices=20,
-    sources=(("mine.py", "0123"),),
+    sizes=Cifar(width=63), deadline=2.5, partition_seed=1, poisoned_devices=3,
 )  # fmt: skip
 
 
@@ -188,7 +187,7 @@ def test_illegal_deadlines(value):
 
 def test_every_field_is_part_of_the_identity():
     names = {field.name for field in dataclasses.fields(RunConfig)}
-    assert set(CHANGES) == names - {"attack", "attacker_start", "attack_scale", "boost"}
+    assert set(CHANGES) == names - {"attack", "attacker_start", "attack_scale", "boost", "sources"}
     identities = {RunConfig(**{name: value}).identity for name, value in CHANGES.items()}
     attacked = [{}, dict(attack="gaussian"), dict(attacker_start="pulled")]
     attacked += [dict(attack_scale=2.0), dict(boost=2.0)]

@@ -15,7 +15,7 @@ from slsgd_mx.cli import main
 ROOT = Path(slsgd_mx.__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "figures" / "README.md"]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
-TOP = "slsgd_mx|tests|docs|experiments|benchmarks|figures"
+TOP = "slsgd_mx|tests|docs|examples|experiments|benchmarks|figures"
 
 
 def find_missing(page):

@@ -5,16 +5,21 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.partitions import (
     MAX_LABELS,
     PARTITIONS,
+    Partition,
     balanced,
     label_counts,
     partition,
+    register_partition,
     unbalanced,
     unbalanced_sizes,
 )
+from slsgd_mx.registry import number
+from slsgd_mx.tasks.cifar.sizes import Cifar
 
 CIFAR = np.random.default_rng(1).permutation(np.repeat(np.arange(10), 5000))
 
@@ -135,6 +140,96 @@ def test_same_seed_same_result(kind):
     assert any((a != b).any() for a, b in zip(first, other))
 
 
+# ---- equal sizes, different labels ---------------------------------------------------------
+
+EQUAL = ["dirichlet", "dirichlet:concentration=0.01", "shards", "shards:labels=3", "similarity"]
+
+
+@pytest.mark.parametrize("kind", [*EQUAL, "similarity:share=0", "similarity:share=1"])
+@given(total=st.integers(1, 400), n=st.integers(1, 60), classes=st.integers(1, 12))
+@settings(max_examples=20)
+def test_devices_of_equal_size_hold_every_sample_once(kind, total, n, classes):
+    assume(3 * n <= total)
+    parts = partition(kind, np.arange(total) % classes, n, rng(total))
+    sizes = [len(part) for part in parts]
+    assert max(sizes) - min(sizes) <= (3 if kind.startswith("shards") else 1)
+    assert_each_index_once(parts, total)
+
+
+def test_dirichlet_proportions_have_the_variance_of_their_distribution():
+    """For L labels, Var p = (L - 1) / (L^2 (L c + 1)); the first devices follow it closely."""
+    labels = np.repeat(np.arange(10), 4_000)
+    for concentration in (0.3, 3.0):
+        drawn = []
+        for seed in range(60):
+            parts = partition(f"dirichlet:concentration={concentration}", labels, 200, rng(seed))
+            drawn.append(label_counts(parts[:20], labels, 10) / 200)
+        expected = 9 / (100 * (10 * concentration + 1)) + 0.09 / 200  # and of the drawn labels
+        assert np.var(drawn) == pytest.approx(expected, rel=0.1)
+        assert np.mean(drawn) == pytest.approx(0.1)
+
+
+def test_shards_are_consecutive_in_the_order_of_labels():
+    parts = partition("shards:labels=2", CIFAR, 100, rng())  # 200 shards of 250, 20 to a label
+    assert max(distinct(parts, CIFAR)) == 2 and min(distinct(parts, CIFAR)) == 1
+    order = np.argsort(CIFAR, kind="stable")
+    shards = {tuple(shard) for shard in order.reshape(200, 250)}
+    assert {tuple(half) for part in parts for half in part.reshape(2, 250)} == shards
+    assert max(distinct(partition("shards:labels=1", CIFAR, 100, rng()), CIFAR)) == 1
+
+
+def test_similarity_mixes_a_share_and_sorts_the_rest():
+    counts = label_counts(partition("similarity:share=0.4", CIFAR, 100, rng()), CIFAR, 10)
+    # 200 of 500 samples are IID, 20 of each label; 300 have the labels of the device's place.
+    main = np.sort(counts, axis=1)
+    assert (main[:, -2:].sum(axis=1) > 300).all() and (main[:, :8] < 50).all()
+    assert (np.diff(counts.argmax(axis=1)) >= 0).all()  # in the order of labels
+    assert (label_counts(partition("similarity:share=0", CIFAR, 100, rng()), CIFAR, 10) > 0).sum(
+        axis=1
+    ).max() <= 2
+
+
+# ---- partitions of users -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parts, said",
+    [
+        ([[0, 1], [2], [3]], None),  # sample 4 is on no device
+        ([[0, 1], [], [3]], "partition own leaves device 1 of n=3 empty: every device needs"),
+        ([[0, 1], [2, 3]], "partition own returned 2 devices: needs n=3"),
+        ([[0, 1], [2], [5]], "gives device 2 samples 5 to 5: needs 0 <= sample <= 4"),
+        ([[0, -1], [2], [3]], "gives device 0 samples -1 to 0: needs 0 <= sample <= 4"),
+        ([[0, 1], [1], [3]], "deals out sample 1 2 times: needs each sample at most once"),
+        ([[0, 0], [1], [3]], "deals out sample 0 2 times"),
+        ([[0.0], [1], [3]], r"gives device 0 an array of float64 \(1,\): needs indices"),
+        ([[[0]], [1], [3]], r"gives device 0 an array of int64 \(1, 1\)"),
+    ],
+)
+def test_what_a_partition_returns_is_checked(parts, said, fresh_plugins):
+    register_partition("own", Partition("given", lambda labels, n, rng: parts))
+    if said is None:
+        assert [part.tolist() for part in partition("own", np.zeros(5), 3, rng())] == parts
+        return
+    with pytest.raises(ConfigError, match=said):
+        partition("own", np.zeros(5), 3, rng())
+
+
+def test_a_registered_partition_gets_its_parameters(fresh_plugins):
+    @register_partition("own", parameters={"share": number(0.5, above=0, most=1)})
+    def own(labels, n, rng, share):
+        "Deal out a share."
+        return np.array_split(np.arange(int(share * len(labels))), n)
+
+    assert PARTITIONS["own"].summary == "Deal out a share."
+    parts = partition("own:share=0.8", np.zeros(10), 2, rng())
+    assert [part.tolist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    config = RunConfig(sizes=Cifar(partition="own:share=0.50"))
+    assert config.sizes.partition == "own" and config.sources[0][0] == "test_partitions.py"
+    with pytest.raises(ConfigError, match="partition 'own' exists already"):
+        register_partition("own")(own)
+
+
 def test_label_counts():
     parts = unbalanced(CIFAR, 100, rng())
     counts = label_counts(parts, CIFAR, 10)
@@ -154,7 +249,16 @@ def test_label_counts_refuses_labels_out_of_range(labels):
 @pytest.mark.parametrize(
     "kind, labels, n, message",
     [
-        ("dirichlet", np.arange(9), 3, "'dirichlet' is unknown.*balanced, unbalanced"),
+        ("fair", np.arange(9), 3, "'fair' is unknown.*balanced, unbalanced"),
+        (
+            "shards:label=2",
+            np.arange(9),
+            3,
+            "has no parameter 'label=2': its parameters are labels=2",
+        ),
+        ("dirichlet:concentration=0", np.arange(9), 3, "needs a number > 0"),
+        ("similarity:share=1.5", np.arange(9), 3, "share=1.5 is out of range.*>= 0 and <= 1"),
+        ("shards:labels=4", np.arange(9), 3, "labels=4 is out of range.*n=3.*1 <= labels <= 3"),
         ("balanced", np.zeros((4, 1)), 2, r"shape \(4, 1\)"),
         *(
             (kind, np.arange(30) % 3, n, f"n={n} is out of range for 30 samples.*1 <= n <= 30")

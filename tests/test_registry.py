@@ -1,15 +1,9 @@
-"""Choices NAME:key=value, their canonical text, and plug-ins that add to the registries."""
+"""Choices NAME:key=value, their canonical text, and names that are refused."""
 
-import subprocess
-import sys
-import textwrap
 from dataclasses import dataclass, field
 
 import pytest
 
-from slsgd_mx import plugins
-from slsgd_mx.attacks import ATTACKS
-from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Registry, number, one_of, whole
 
@@ -79,109 +73,3 @@ def test_choices_that_are_refused(text, said):
 def test_names_that_are_refused(name):
     with pytest.raises(ConfigError, match="is not a name"):
         Registry("rule", {}).register(name, Entry(), len)
-
-
-ATTACK = """
-from slsgd_mx import register_attack
-@register_attack("{name}")
-def attack(seen):
-    "{about}"
-    return {pushed}
-"""
-
-
-def write(path, name="mine", pushed="seen.previous", about="Push x_{t-1}."):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(ATTACK.format(name=name, pushed=pushed, about=about))
-    return path
-
-
-@pytest.fixture
-def clean(monkeypatch):
-    """Forget after the test what a plug-in registered."""
-    monkeypatch.delenv(plugins.VARIABLE, raising=False)
-    monkeypatch.setattr(plugins, "_loaded", {})
-    monkeypatch.setattr(ATTACKS, "sources", {})
-    before = dict(ATTACKS)
-    yield
-    ATTACKS.clear()
-    ATTACKS.update(before)
-
-
-def test_the_digest_of_a_plug_in_is_part_of_the_identity(clean, tmp_path):
-    source = plugins.load_plugin(str(write(tmp_path / "one.py")))
-    assert source.name == "one.py" and ATTACKS["mine"].summary == "Push x_{t-1}."
-    config = RunConfig(q=2, attack="mine")
-    assert config.sources == (tuple(source),)
-    assert RunConfig(q=2).sources == ()  # only runs that use it
-    assert RunConfig.from_json(config.to_json()) == config
-    del ATTACKS["mine"]
-    plugins._loaded.clear()
-    plugins.load_plugin(str(write(tmp_path / "one.py", pushed="2 * seen.previous")))
-    edited = RunConfig(q=2, attack="mine")
-    assert edited.identity != config.identity
-    assert RunConfig.from_json(config.to_json()).identity == config.identity
-
-
-def test_a_plug_in_is_executed_once(clean, tmp_path):
-    path = write(tmp_path / "one.py")
-    assert plugins.load_plugin(str(path)) == plugins.load_plugin(str(path))
-
-
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        (None, "does not exist: give FILE.py or package.module"),
-        ("1 / 0", "cannot be loaded: ZeroDivisionError: division by zero"),
-        ("def broken(:", "cannot be loaded: SyntaxError"),
-        (ATTACK.format(name="nan", pushed="0", about=""), "attack 'nan' exists already"),
-        ("import nowhere_to_be_found", "cannot be loaded: ModuleNotFoundError"),
-    ],
-)
-def test_plug_ins_that_are_refused(clean, tmp_path, text, said):
-    path = tmp_path / "bad.py"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(ConfigError) as error:
-        plugins.load_plugin(str(path))
-    assert said in str(error.value) and str(path) in str(error.value)
-
-
-def test_a_package_is_identified_by_all_of_its_files(clean, tmp_path, monkeypatch):
-    package = tmp_path / "my_package_of_attacks"
-    write(package / "attacks.py")
-    (package / "__init__.py").write_text("")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    first = plugins.load_plugin("my_package_of_attacks.attacks")
-    assert first.name == "my_package_of_attacks.attacks"
-    (package / "helper.py").write_text("factor = 2")
-    files = plugins._files("my_package_of_attacks.attacks")
-    assert plugins.digest_of(files) != first.sha256
-
-
-def test_an_unknown_module_is_refused(clean):
-    with pytest.raises(ConfigError, match=r"plug-in no\.such cannot be found"):
-        plugins.load_plugin("no.such")
-
-
-def test_child_processes_load_the_same_plug_ins(clean, tmp_path):
-    plugins.load_plugin(str(write(tmp_path / "one.py")))
-    code = """
-    from slsgd_mx import plugins
-    plugins.load_inherited()
-    from slsgd_mx.attacks import ATTACKS
-    print(sorted(ATTACKS.sources))
-    """
-    found = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, check=True
-    )
-    assert found.stdout == "['mine']\n"
-
-
-def test_a_function_outside_a_plug_in_is_identified_by_its_file(clean):
-    source = plugins.source_of(write)
-    assert source == ("test_registry.py", plugins.digest_of([plugins.Path(__file__)]))
-    assert plugins.source_of(RunConfig) is None
-    typed = {}
-    exec("def f(x): return x + 1\ndef g(x): return x + 2", typed)
-    assert plugins.source_of(typed["f"]) != plugins.source_of(typed["g"])

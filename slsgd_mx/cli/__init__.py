@@ -19,6 +19,7 @@ from slsgd_mx.system import signals
 COMMANDS = {
     "cifar": "training",
     "lstm": "training",
+    "train": "training",
     "run": "stored",
     "demo": "demo",
     **{name: "figures" for name in [*FIGURES, "all"]},

@@ -7,12 +7,13 @@ from typing import Any, Optional, Tuple
 
 import click
 
-from slsgd_mx.cli.options import COUNT, IMAGES, given, pick, with_options
+from slsgd_mx.cli.options import COUNT, IMAGES, given, parameter, pick, with_options
+from slsgd_mx.cli.types import ChoiceIn
 
 SYMBOLS = (
     *("n", "k", "epochs", "alpha_decay_epoch", "gamma", "batch_size", "eval_every", "selection"),
     *("warm_up", "partition_seed", "nonfinite", "drop_rate"),
-    *(name for name in IMAGES if name != "image_partition"),
+    *(name for name in IMAGES if parameter(name) != "partition"),
 )
 
 
@@ -27,7 +28,8 @@ SYMBOLS = (
     pick("b", multiple=True, help="b: what the rule is prepared for; repeat it. Default: 2."),
 )  # fmt: skip
 @click.option(
-    "--partition", "partitions", multiple=True, metavar="NAME[:key=value,...]",
+    "--partition", "partitions", multiple=True,
+    type=ChoiceIn("partitions", "PARTITIONS", "find_partition"),
     help="A partition of the images; repeat it. Default: balanced.",
 )  # fmt: skip
 @with_options(pick("alpha", multiple=True, help=

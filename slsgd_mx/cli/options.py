@@ -12,16 +12,39 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
-from slsgd_mx.cli.types import Bounds, Folder, NameIn, Numbers, Option
+from slsgd_mx.cli.types import Bounds, ChoiceIn, Folder, NameIn, Numbers, Option
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
 FOLDER = Folder()
 PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+NAMED_PARTITION = "slsgd_mx.partition"  # where --partition waits for --balanced/--unbalanced
 
 
 def _to_partition(ctx: click.Context, param: click.Parameter, balanced: Optional[bool]):
-    return None if balanced is None else "balanced" if balanced else "unbalanced"
+    """What --balanced/--unbalanced say; else what --partition says."""
+    if balanced is None:
+        return ctx.meta.get(NAMED_PARTITION)
+    _name_partition(ctx, param, ctx.meta.get(NAMED_PARTITION))
+    return "balanced" if balanced else "unbalanced"
+
+
+def _name_partition(ctx: click.Context, param: click.Parameter, name: Optional[str]) -> None:
+    """Remember --partition; options that the user gave are processed before those not given."""
+    source = ctx.get_parameter_source("partition")
+    if name is not None and source is not None and source.name == "COMMANDLINE":
+        raise click.UsageError("give either --partition or --balanced/--unbalanced")
+    ctx.meta[NAMED_PARTITION] = name
+
+
+def _load_plugins(ctx: click.Context, param: click.Parameter, names: Tuple[str, ...]) -> None:
+    from slsgd_mx.plugins import load_plugin
+
+    for name in names:
+        load_plugin(name)
 
 
 def _option(*flags: str, **attributes: Any) -> Tuple[Tuple[str, ...], Dict[str, Any]]:
@@ -35,6 +58,10 @@ OPTIONS = {
     "preset": _option("--preset", type=NameIn("presets", "NAMES"), default="paper", help=
         "paper: as published. laptop: real data, cut to a day on 2 cores. smoke: embedded "
         "synthetic data, seconds. Other options override it."),
+    "plugin": _option("--plugin", multiple=True, default=(), is_eager=True, expose_value=False,
+        callback=_load_plugins, metavar="FILE.py|MODULE", help=
+        "Load your own attacks, rules, partitions, networks and workloads; may be given again. See "
+        "docs/extending.md."),
     # Algorithm 1
     "n": _option("-n", "--devices", "n", type=int, help="n: number of devices. Paper: 100."),
     "k": _option("-k", "--selected", "k", type=int, help=
@@ -59,7 +86,7 @@ OPTIONS = {
         "One number: the same H everywhere (local SGD)."),
     "batch_size": _option("--batch-size", type=int, help=
         "Minibatch size. Paper: 50 images (CNN), 20 sequences (LSTM)."),
-    "rule": _option("--rule", type=NameIn("rules", "RULES"), help=
+    "rule": _option("--rule", type=ChoiceIn("rules.pipeline", "RULES", "find_rule"), help=
         "Aggregation: Option II of Algorithm 1 (trimmed-mean, the default), Option I (mean), or "
         "another rule."),
     "selection": _option("--selection", type=NameIn("config", "SELECTIONS"), help=
@@ -69,8 +96,11 @@ OPTIONS = {
         "Initialise x_0 with 5 passes at gamma 0.01 over one device's data, as the released code "
         "does. Default: yes."),
     # attacks and faults
-    "attack": _option("--attack", type=NameIn("attacks", "ATTACKS"), help=
+    "attack": _option("--attack", type=ChoiceIn("attacks", "ATTACKS", "find_attack"), help=
         "What the q poisoned workers do. Default: the paper's attack on this task."),
+    "poisoned_devices": _option("--poisoned-devices", type=int, help=
+        "Instead of --q: so many of the n devices, chosen by the seed, are poisoned whenever they "
+        "are selected; metrics.csv records how many that are in each epoch."),
     "attacker_start": _option("--attacker-start", type=NameIn("config", "STARTS"), help=
         "Poisoned workers train from newly initialised parameters (the released code, the default "
         "of label attacks), or from the pulled model (the paper's text)."),
@@ -86,6 +116,14 @@ OPTIONS = {
     # sizes of the workloads
     "image_partition": _option("--balanced/--unbalanced", "partition", callback=_to_partition, help=
         "Devices of equal size with all labels, or of 104 to 896 images with at most 5 labels."),
+    "image_named_partition": _option("--partition", "named_partition", expose_value=False,
+        callback=_name_partition,
+        type=ChoiceIn("partitions", "PARTITIONS", "find_partition"), help=
+        "Which device holds which images, instead of --balanced/--unbalanced."),
+    "arrays": _option("--arrays", type=FILE, help=
+        "Your images and labels: an .npz file with x_train, y_train, x_test, y_test."),
+    "network": _option("--network", help="What is trained.",
+        type=ChoiceIn("tasks.images.sizes", "NETWORKS", "find_network")),
     "image_data": _option("--data", type=NameIn("tasks.cifar.sizes", "DATA"), help=
         "CIFAR-10, or embedded synthetic images of the same shape."),
     "train_images": _option("--train-images", type=int, help=
@@ -178,13 +216,18 @@ SYMBOLS = (  # those that figures do not vary
     *("partition_seed", "rule"),
 )
 FAULTS = ("attack", "attacker_start", "attack_scale", "boost", "drop_rate", "nonfinite")
-IMAGES = ("image_partition", "image_data", "train_images", "test_images", "loss_images", "width")
+IMAGES = (
+    *("image_partition", "image_named_partition", "image_data", "train_images", "test_images"),
+    *("loss_images", "width"),
+)
+ARRAYS = ("arrays", "network", "image_partition", "image_named_partition", "loss_images")
 TEXT = (
     *("text_partition", "text_data", "vocab_size", "bptt", "device_batches", "loss_batches"),
     *("test_batches", "width"),
 )
 SIZES = {"cifar": IMAGES, "lstm": TEXT}
-DIFFER = ("image_partition", "image_data", "text_partition", "text_data", "width")
+PREFIXED = ("image_partition", "image_named_partition", "image_data", "text_partition", "text_data")
+DIFFER = (*PREFIXED, "width")
 UNAMBIGUOUS = tuple(name for name in (*IMAGES, *TEXT) if name not in DIFFER)  # of one task only
 
 
@@ -200,7 +243,7 @@ def pick(name: str, **changes: Any) -> Callable:
 
 def parameter(name: str) -> str:
     """The parameter that an option sets: ``image_data`` and ``text_data`` both set ``data``."""
-    return name.partition("_")[2] if name in DIFFER[:4] else name
+    return name.rpartition("_")[2] if name in PREFIXED else name
 
 
 def spell(name: str, value: Any) -> str:
@@ -217,10 +260,14 @@ def spell(name: str, value: Any) -> str:
 
 
 def with_options(*options: Union[str, Callable]) -> Callable[[Callable], Callable]:
-    """Attach options, named or made by ``pick``, in the order in which help lists them."""
+    """Attach options, named or made by ``pick``, in the order in which help lists them.
+
+    Every command that has options has --plugin: what they name may come from a plug-in.
+    """
 
     def attach(command: Callable) -> Callable:
-        for option in reversed(options):
+        known = [parameter.name for parameter in getattr(command, "__click_params__", ())]
+        for option in reversed([*options, *["plugin"] * ("plugin" not in known)]):
             command = (pick(option) if isinstance(option, str) else option)(command)
         return command
 

@@ -12,7 +12,10 @@ from slsgd_mx.cli.output import json_option, print_json, say
 
 
 @click.command()
-@with_options("preset", "image_partition", "image_data", "train_images", "n", "seed", "data_dir")
+@with_options(
+    *("preset", "image_partition", "image_named_partition", "image_data", "train_images", "n"),
+    *("seed", "data_dir"),
+)
 @pick_formerly_out("picture")
 @json_option
 def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: Any) -> None:
@@ -23,6 +26,7 @@ def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: A
     \b
     slsgd-mx partition --unbalanced                       CIFAR-10
     slsgd-mx partition --unbalanced --data synthetic      without any data
+    slsgd-mx partition --partition dirichlet:concentration=0.3
     """
     from slsgd_mx.data.load import load_images
     from slsgd_mx.figures.partition import draw_partition

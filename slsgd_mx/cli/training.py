@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.options import ALGORITHM, FAULTS, IMAGES, TEXT, given, with_options
+from slsgd_mx.cli.options import (
+    ALGORITHM,
+    ARRAYS,
+    FAULTS,
+    IMAGES,
+    TEXT,
+    given,
+    pick,
+    with_options,
+)
 from slsgd_mx.cli.output import json_option
 
+POISONED = ("poisoned_devices", *FAULTS)
 RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads")
 EPILOG = (
     "FedAvg is --alpha 1 --b 0 (the defaults); local SGD is FedAvg with one number for "
@@ -18,7 +28,7 @@ EPILOG = (
 
 
 @click.command(epilog=EPILOG)
-@with_options("preset", "released", *IMAGES, *ALGORITHM, *FAULTS, *RUNNING, json_option)
+@with_options("preset", "released", *IMAGES, *ALGORITHM, *POISONED, *RUNNING, json_option)
 def cifar(preset: str, **options: Any) -> None:
     """Train the paper's CNN on CIFAR-10 (Figures 1 to 10).
 
@@ -33,7 +43,7 @@ def cifar(preset: str, **options: Any) -> None:
 
 
 @click.command(epilog=EPILOG)
-@with_options("preset", "released", *TEXT, *ALGORITHM, *FAULTS, *RUNNING, json_option)
+@with_options("preset", "released", *TEXT, *ALGORITHM, *POISONED, *RUNNING, json_option)
 def lstm(preset: str, **options: Any) -> None:
     """Train the paper's LSTM on WikiText-2 (Figures 11 to 13).
 
@@ -45,6 +55,113 @@ def lstm(preset: str, **options: Any) -> None:
     The same command again resumes an interrupted run, or says that it is done.
     """
     run_training("lstm", preset, **options)
+
+
+class Workloads(click.Group):
+    """A command for every workload; those of plug-ins too, wherever --plugin stands."""
+
+    def list_commands(self, ctx: click.Context) -> List[str]:
+        from slsgd_mx.presets import trainable
+
+        return trainable()
+
+    def get_command(self, ctx: click.Context, name: str) -> Optional[click.Command]:
+        if name in OWN:
+            return OWN[name]
+        return _command(name) if name in self.list_commands(ctx) else None
+
+    def resolve_command(self, ctx: click.Context, args: List[str]) -> Tuple:
+        from slsgd_mx.plugins import load_plugin
+
+        for plugin in _plugins_in(args):
+            load_plugin(plugin)
+        return super().resolve_command(ctx, args)
+
+
+def _plugins_in(words: Sequence[str]) -> List[str]:
+    """The plug-ins that the words of a command name.
+
+    >>> _plugins_in(["mine", "--plugin", "a.py", "--b", "2", "--plugin=b.py"])
+    ['a.py', 'b.py']
+    """
+    after = [word for before, word in zip(words, words[1:]) if before == "--plugin"]
+    return after + [word[9:] for word in words if word.startswith("--plugin=")]
+
+
+@click.group(cls=Workloads)
+@with_options()
+def train() -> None:
+    """Train a workload by name: the paper's two, your images, or one of a plug-in.
+
+    \b
+    slsgd-mx train cifar --preset smoke     the same as slsgd-mx cifar
+    slsgd-mx train images --arrays my.npz   your images and labels
+    slsgd-mx train --plugin mine.py NAME    a workload of a plug-in
+
+    slsgd-mx train NAME --help lists the options of a workload.
+    """
+
+
+@train.command(epilog=EPILOG)
+@with_options(
+    pick(
+        "preset",
+        type=click.Choice(["laptop", "smoke"]),
+        default="laptop",
+        help="laptop: a network for a few thousand images. smoke: a narrow one.",
+    ),
+    *(*ARRAYS, *ALGORITHM, *POISONED, "seed", "repeats", "eval_every", "out", "threads"),
+    json_option,
+)
+def images(preset: str, arrays: Optional[Path], **options: Any) -> None:
+    """Train a network on your images and labels.
+
+    --arrays is a file that np.savez made, with x_train and x_test of shape (N, channels, height,
+    width), (N, height, width) or, for networks such as mlp, (N, ...), as uint8 or floats, and
+    y_train and y_test with labels 0, 1, ... Without it the images are synthetic.
+
+    \b
+    slsgd-mx train images --arrays my.npz --q 2 --b 2
+    slsgd-mx train images --arrays my.npz --network mlp --partition shards
+    """
+    if arrays is not None:
+        from slsgd_mx.data.arrays import read_arrays
+
+        data = read_arrays(arrays)
+        options.update(data=data.name, sha256=data.digest, shape=data.shape, classes=data.classes)
+        options.update(train_images=len(data.train_y), test_images=len(data.test_y))
+    run_training("images", preset, released=False, data_dir=arrays, **options)
+
+
+def _command(name: str) -> click.Command:
+    """The command of a plug-in's workload: its sizes are options."""
+    from slsgd_mx.presets import presets_of
+    from slsgd_mx.workloads import WORKLOADS
+
+    workload, presets = WORKLOADS[name], list(presets_of(name))
+    sizes = [_size_option(*item) for item in vars(workload.sizes()).items()]
+
+    @with_options(
+        pick("preset", type=click.Choice(presets), default=presets[0], help="The starting point."),
+        *sizes,
+        *(*ALGORITHM, *POISONED, *RUNNING, json_option),
+    )
+    def call(preset: str, **options: Any) -> None:
+        run_training(name, preset, released=False, **options)
+
+    call.__doc__ = workload.summary or f"Train the workload {name}."
+    return click.command(name, epilog=EPILOG)(call)
+
+
+def _size_option(name: str, value: Any) -> Any:
+    """An option for a field of a workload's sizes; its type is that of the default."""
+    flag = "--" + name.replace("_", "-")
+    flag = f"{flag}/--no-{flag[2:]}" if isinstance(value, bool) else flag
+    kind = None if isinstance(value, bool) else type(value)
+    return click.option(flag, name, type=kind, default=None, help=f"Default: {value}.")
+
+
+OWN: Dict[str, click.Command] = {"cifar": cifar, "lstm": lstm, "images": images}
 
 
 def run_training(
@@ -68,7 +185,7 @@ def run_training(
     asked = {**given(**changes), **engine.changes}
     config = make_config(task, preset, **{**(RELEASED[task] if released else {}), **asked})
     warnings = config.warnings()
-    if config.q == 0 and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
+    if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give --q as well")
     warn_and_run(config, warnings, repeats, out, data_dir)
 

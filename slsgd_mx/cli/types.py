@@ -54,6 +54,27 @@ class NameIn(click.ParamType):
         return value
 
 
+class ChoiceIn(NameIn):
+    """``NAME:key=value,...`` of a registry; ``find`` of the module checks it and gives its text."""
+
+    name = "NAME:key=value,..."
+
+    def __init__(self, module: str, registry: str, find: str) -> None:
+        super().__init__(module, registry)
+        self.find = find
+
+    def get_metavar(self, param: click.Parameter, ctx: Optional[click.Context] = None) -> str:
+        return "NAME[:key=value,...]"
+
+    def convert(self, value: str, param, ctx) -> str:
+        from slsgd_mx.errors import ConfigError
+
+        try:
+            return getattr(import_module(f"slsgd_mx.{self.module}"), self.find)(value).text
+        except ConfigError as error:
+            self.fail(f"{error}.", param, ctx)
+
+
 class Option(click.Option):
     """An option that lists its names in its help if they are too many for one line."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Iterable, List, Optional
+from typing import Iterable, List, Optional, Union
 
 import numpy as np
 
 from slsgd_mx.attacks import AttackContext, find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.server import Server, Update
-from slsgd_mx.core.task import Task
+from slsgd_mx.core.task import Task, Values
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
@@ -42,7 +42,7 @@ def initialize(config: RunConfig, task: Task, server: Server) -> None:
 def init_server(task: Task, server: Server) -> None:
     """Give the server the parameters in ``task`` as its initial model."""
     for key, value in task.values.items():
-        server.init(key, value, task.moving_average[key])
+        server.init(key, as_pushed(value), task.moving_average[key])
 
 
 def run_epoch(
@@ -131,14 +131,18 @@ def push_target(config: RunConfig, task: Task, server: Server) -> None:
     if "target" in find_attack(config.attack).entry.needs:
         if task.target is None:
             raise ConfigError(f"attack {config.attack!r} needs a target, and this task has none")
-        for key, value in task.target.items():
-            server.push(key, value, 2 * config.k)
+        push_values(task.target, 2 * config.k, server)
 
 
 def pull(task: Task, server: Server) -> None:
     """Lines 6-7: copy the global model into the worker's parameters."""
     for key, value in task.values.items():
-        server.pull(key, out=value)
+        if isinstance(value, np.ndarray):
+            pulled = as_pushed(value)
+            server.pull(key, out=pulled)
+            value[...] = pulled.asnumpy().reshape(value.shape)
+        else:
+            server.pull(key, out=value)
 
 
 def prepare_attack(
@@ -148,8 +152,7 @@ def prepare_attack(
     if config.attacker_start == "fresh":
         task.start_fresh(integer_seed(config.seed, "afresh", t, device))
     if "start" in find_attack(config.attack).entry.needs:
-        for key, value in task.values.items():
-            server.push(key, value, config.k + slot)
+        push_values(task.values, config.k + slot, server)
 
 
 def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
@@ -168,7 +171,10 @@ def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool
             boost(task.values[key], start[key], config.boost)
 
 
-def boost(value: mx.nd.NDArray, start: mx.nd.NDArray, factor: float) -> None:
+Array = Union[np.ndarray, mx.nd.NDArray]
+
+
+def boost(value: Array, start: Array, factor: float) -> None:
     """Move a trained parameter away from its start, in place: ``w_0 + F (x - w_0)``.
 
     >>> value = mx.nd.array([1.0, 3.0])
@@ -176,7 +182,7 @@ def boost(value: mx.nd.NDArray, start: mx.nd.NDArray, factor: float) -> None:
     >>> value.asnumpy()
     array([1., 7.], dtype=float32)
     """
-    value[:] = start + factor * (value - start)
+    value[...] = start + factor * (value - start)
 
 
 def push(
@@ -186,9 +192,23 @@ def push(
     attack = find_attack(config.attack).entry if poisoned else None
     context = _context(config, task, "model", t, device)
     for key, value in task.values.items():
+        value = as_pushed(value)
         if attack is not None and attack.model is not None:
             value = mx.nd.array(attack.model(value.asnumpy(), context), dtype=np.float32)
         server.push(key, value, slot)
+
+
+def push_values(values: Values, slot: int, server: Server) -> None:
+    """Push arrays as they are, by their names."""
+    for key, value in values.items():
+        server.push(key, as_pushed(value), slot)
+
+
+def as_pushed(value: Array) -> mx.nd.NDArray:
+    """A task's array as the server takes it: an NDArray, a copy if it is a NumPy array."""
+    if isinstance(value, mx.nd.NDArray):
+        return value
+    return mx.nd.array(np.atleast_1d(value), dtype=np.float32)
 
 
 def _context(config: RunConfig, task: Task, purpose: str, t: int, device: int) -> AttackContext:

@@ -1,62 +1,104 @@
 """The interface of a workload: everything in which one workload differs from another.
 
-To add one, make a folder in ``slsgd_mx/tasks`` with a frozen dataclass of its sizes (listed in
-``tasks/sizes.py``) and a subclass of ``Task`` (listed in ``tasks/build.py``).  The trainer, the
-server, the attacks and the run folder use only the interface below.
+A task holds one worker's copy of the model, as arrays by name, and knows how to train it on a
+device's data and how to evaluate it.  The arrays are NumPy arrays or NDArrays, so a workload need
+not use Gluon.  The trainer, the server, the attacks and the run folder use only this interface.
+
+A minimal task defines ``values``, ``initialize``, ``train`` and ``evaluate``; to use it by name,
+decorate it with ``slsgd_mx.register_task``.
 """
 
 from __future__ import annotations
 
 import abc
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from slsgd_mx.system.mxnet import mx
+if TYPE_CHECKING:  # a plug-in that defines a task must not import MXNet before its threads are set
+    from slsgd_mx.system.mxnet import mx
 
 Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> the labels it trains on
+Values = Dict[str, Union[np.ndarray, "mx.nd.NDArray"]]
 
 
 class Task(abc.ABC):
-    """One workload: one worker's copy of the model, the data of all devices, the metrics."""
+    """One workload: one worker's copy of the model, the data of all devices, the metrics.
 
-    values: Dict[str, mx.nd.NDArray]  # the worker's parameters: pull and train write into them
-    moving_average: Dict[str, bool]  # False: line 15 replaces the old value, whatever alpha is
-    classes: int  # number of labels, for attacks on labels
-    data_digest: str  # SHA-256 of the data in use
-    units_per_step: int  # images or tokens in a minibatch
-    target: Optional[Dict[str, mx.nd.NDArray]] = None  # what a colluding attack may be after
+    Attributes
+    ----------
+    values : dict of str to numpy.ndarray or NDArray
+        The worker's parameters.  A pull writes into these arrays and a push reads them, so
+        ``train`` and ``initialize`` change them in place.  The server keeps float32.
+    moving_average : dict of str to bool
+        False: line 15 replaces the old value, whatever alpha is.  Default: True for all.
+    classes : int
+        Number of labels, for attacks on labels.
+    data_digest : str
+        SHA-256 of the data; a resumed run must continue on the same data.
+    units_per_step : int
+        Samples in a minibatch, for throughput.
+    target : dict of arrays, optional
+        What a colluding attack may be after.
+    metric_names : tuple of str
+        The names that ``evaluate`` returns, filled in from the sizes.
+    """
+
+    values: Values
+    classes: int = 2
+    data_digest: str = ""
+    units_per_step: int = 1
+    target: Optional[Values] = None
+    metric_names: Tuple[str, ...] = ()
+
+    @property
+    def moving_average(self) -> Dict[str, bool]:
+        return self.__dict__.get("moving_average") or dict.fromkeys(self.values, True)
+
+    @moving_average.setter
+    def moving_average(self, flags: Dict[str, bool]) -> None:
+        self.__dict__["moving_average"] = flags
 
     @abc.abstractmethod
     def initialize(self, seed: int) -> None:
         """Set ``values`` to x_0 before any training (line 2)."""
 
-    @abc.abstractmethod
     def start_fresh(self, seed: int) -> None:
         """Set ``values`` to the random model that a poisoned worker may start from instead."""
+        self.initialize(seed)
 
-    @abc.abstractmethod
     def steps_per_pass(self, device: int) -> int:
         """Local iterations in one full pass over a device's data."""
+        return 1
 
     @abc.abstractmethod
     def train(
         self, device: int, steps: int, gamma: float, seed: int, poison: Optional[Poison] = None
     ) -> None:
-        """Run local SGD from ``values`` (lines 8-11)."""
+        """Run local SGD from ``values`` (lines 8-11); the seed decides all that is random.
 
-    @abc.abstractmethod
-    def score_sizes(self, parts: int) -> List[int]:
-        """The lengths of the arrays that ``score`` returns for each of ``parts`` parts."""
-
-    @abc.abstractmethod
-    def score(self, part: int, parts: int) -> np.ndarray:
-        """Evaluate one of several parts of the data on the model in ``values``; a flat array."""
-
-    @abc.abstractmethod
-    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
-        """The configured metrics, from the scores of all parts, however many there are."""
+        ``poison`` maps the labels of the device to those that a poisoned worker trains on.
+        """
 
     def evaluate(self) -> Dict[str, float]:
         """The configured metrics of the model in ``values``."""
+        if type(self).score is Task.score:
+            raise NotImplementedError("a task defines evaluate, or score, score_sizes and metrics")
         return self.metrics([self.score(0, 1)])
+
+    # To divide an evaluation among workers, a task defines these three instead of ``evaluate``.
+
+    def score_sizes(self, parts: int) -> List[int]:
+        """The lengths of the arrays that ``score`` returns for each of ``parts`` parts."""
+        return [len(self.metric_names)] + [0] * (parts - 1)
+
+    def score(self, part: int, parts: int) -> np.ndarray:
+        """Evaluate one of several parts of the data on the model in ``values``; a flat array."""
+        if part > 0:
+            return np.empty(0)
+        found = self.evaluate()
+        return np.array([found[name] for name in self.metric_names], np.float64)
+
+    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
+        """The configured metrics, from the scores of all parts, however many there are."""
+        return dict(zip(self.metric_names, scores[0].tolist()))

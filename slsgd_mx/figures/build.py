@@ -113,7 +113,7 @@ def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:
     """The paper's panels for this task, with a curve for each label."""
     return [
         Panel(
-            *TITLES[metric],
+            *TITLES.get(metric, [metric.replace("_", " ").capitalize()] * 2),
             [metric_curve(label, runs, metric) for label, runs in lines.items()],
             decay_epoch=decay_epoch_of([config]),
         )

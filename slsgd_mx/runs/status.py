@@ -8,6 +8,7 @@ from typing import Optional, Sequence
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.data.digests import remembered_digest
+from slsgd_mx.data.registry import DATASETS
 from slsgd_mx.errors import DataError, DivergedError, RunError
 from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.folder import RunFolder
@@ -43,11 +44,11 @@ def read_outcome(folder: Path, config: RunConfig) -> Outcome:
 def check_data(run_folder: RunFolder, data_dir: Optional[Path]) -> None:
     """Raise a RunError if a run was computed on other data than requested.
 
-    Nothing can be compared where the data are generated, or where no ``data_dir`` is given and no
-    data are installed.
+    Nothing can be compared where the data are generated or their digest is a part of the sizes, or
+    where no ``data_dir`` is given and no data are installed.
     """
     sizes = run_folder.config.sizes
-    if sizes.data != "synthetic":
+    if sizes.data in DATASETS:
         try:
             run_folder.check_data(remembered_digest(sizes.data, data_dir, *sizes.data_amount))
         except DataError:

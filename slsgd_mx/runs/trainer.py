@@ -21,7 +21,7 @@ from slsgd_mx.runs.status import is_finished
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import Values
 from slsgd_mx.system.mxnet import mx
-from slsgd_mx.tasks.build import build_task
+from slsgd_mx.tasks.build import build_task, complete
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def train(
     listener: Optional[Listener] = None,
     checkpoint_seconds: float = 30.0,
     prefix: Optional[Union[str, Path]] = None,
+    task: Any = None,
 ) -> RunResult:
     """Run Algorithm 1 to the end, or from where an earlier call stopped.
 
@@ -71,6 +72,9 @@ def train(
     prefix : path, optional
         The folder of a finished run that equals this one up to its last epoch; this run continues
         from there (see ``slsgd_mx.runs.prefix``).
+    task : slsgd_mx.ArraysTask, optional
+        A network and data that the configuration only describes (``config.sizes`` is
+        ``task.sizes``).  By default the task that ``config.sizes`` names.
 
     Raises
     ------
@@ -103,14 +107,15 @@ def train(
     if is_finished(run_folder, data_dir):
         return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
     run_folder.check_free()  # before loading the data
-    task = build_task(config, data_dir)
+    config.check_sources()
+    built = build_task(config, data_dir) if task is None else complete(task.build(config), config)
     with run_folder:
         if run_folder.finished():  # by another process, while the data were loading
             return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
         if prefix is not None:
             run_folder.adopt(Path(prefix))
         server = ModelServer(*settings_of(config))
-        return run(config, task, server, run_folder, listener, checkpoint_seconds)
+        return run(config, built, server, run_folder, listener, checkpoint_seconds)
 
 
 def run(
@@ -162,7 +167,9 @@ def _start(
 ) -> Tuple[int, _Tally]:
     """Give the server x_0, or the model of the last checkpoint; return that model's epoch."""
     epoch, values, notes = run_folder.resume()
-    run_folder.begin_session({**describe(epoch, task.data_digest), **engine})
+    used = [dict(name=name, sha256=digest) for name, digest in config.sources]
+    plugins = {"plugins": used} if used else {}
+    run_folder.begin_session({**describe(epoch, task.data_digest), **plugins, **engine})
     if values is None:
         initialize(config, task, server)
     else:

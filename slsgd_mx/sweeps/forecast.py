@@ -46,7 +46,7 @@ class Forecast:
 
 def network(config: RunConfig) -> Network:
     """What determines the cost of a step (network, batch) and of an exchange (k)."""
-    return (config.sizes.network, config.batch_size, config.k)
+    return (config.sizes.cost_key, config.batch_size, config.k)
 
 
 def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
@@ -67,14 +67,15 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
 
 def measure(job: Message, report: Report) -> Message:
     """Time a configuration's network on a little synthetic data; the job of a child process."""
-    from slsgd_mx.core.algorithm import init_server, pull
+    from slsgd_mx.core.algorithm import init_server, pull, push_values
     from slsgd_mx.core.server import ModelServer, settings_of
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 
     began = time.perf_counter()  # a process imports MXNet once, for all its jobs
     config = RunConfig.from_json(job["config"])
-    small = replace(config, n=config.k, sizes=config.sizes.sample(config.k * config.batch_size))
+    sizes = config.sizes.sample(config.k * config.batch_size)
+    small = replace(config, n=config.k, sizes=sizes, poisoned_devices=None)
     task = build_task(small)
     task.initialize(0)
     server = ModelServer(*settings_of(small))
@@ -90,8 +91,7 @@ def measure(job: Message, report: Report) -> Message:
     def exchange() -> None:
         for slot in range(small.k):
             pull(task, server)
-            for key, value in task.values.items():
-                server.push(key, value, slot)
+            push_values(task.values, slot, server)
         server.update(1.0)
 
     train()  # the first call compiles the network

@@ -1,8 +1,8 @@
 """The entry point of every child process: ``python -m slsgd_mx.system.child PARENT SIGNAL``.
 
 Jobs arrive as JSON lines on standard input.  A job names a function of this package, which is
-called with the job and a function that reports.  Reports are JSON lines on standard output, and
-the last report of every job is its end:
+called with the job and a function that reports, after the plug-ins of the parent are loaded.
+Reports are JSON lines on standard output, and the last report of every job is its end:
 
     {"do": "slsgd_mx.sweeps.job:train", "config": ..., "log": ...}   a job; "log" is optional
     {"event": "epoch", "epoch": 1}                                   a report of that function
@@ -32,6 +32,7 @@ from typing import Callable, Iterator, Optional, Tuple
 
 from slsgd_mx import errors
 from slsgd_mx.errors import DivergedError, SlsgdError
+from slsgd_mx.plugins import load_inherited
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import disk_errors
 from slsgd_mx.system.processes import Message, Report
@@ -92,6 +93,7 @@ def do(job: Message, report: Report) -> Tuple[Message, int]:
     """Do one job; return its end and the exit code that goes with it."""
     try:
         with _logging_to(job.get("log")):
+            load_inherited()
             content = find(job["do"])(job, report)
         signals.check()
         return {"status": "done", **(content or {})}, 0

@@ -6,7 +6,8 @@
 | ``network.py`` | the model (``objectives.py`` for the small problems of the theorems) |
 | ``task.py`` | a subclass of ``slsgd_mx.core.task.Task``: batches, local SGD, metrics |
 
-To add a workload, write such a folder (``gluon.GluonTask`` does the local SGD of a Gluon network),
-then name its sizes in ``sizes.SIZES``, its task in ``build.TASKS``, its presets in
-``slsgd_mx.presets`` and the defaults of its sizes in ``slsgd_mx.config.FROZEN_SIZES``.
+To add a workload, write such a folder (``gluon.GluonTask`` does the local SGD of a Gluon network,
+``images.task.ImagesTask`` all of a classifier of images), then list it in ``sizes.py``, with the
+defaults of its sizes in ``slsgd_mx.config.FROZEN_SIZES``.  To add one from outside, see
+``slsgd_mx.register_task``.
 """

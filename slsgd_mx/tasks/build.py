@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import Dict, Optional, Tuple
+from typing import Optional
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Task
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_name
-
-# Module and class of each task; imported on use, because building one imports MXNet.
-TASKS: Dict[str, Tuple[str, str]] = {
-    "cifar": ("slsgd_mx.tasks.cifar.task", "CifarTask"),
-    "lstm": ("slsgd_mx.tasks.lstm.task", "LstmTask"),
-    "problem": ("slsgd_mx.tasks.problems.task", "ProblemTask"),
-}
+from slsgd_mx.workloads import WORKLOADS, find
 
 
 def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
     """Return the task of a configuration, with its data loaded and its network built."""
-    require_name("task", config.sizes.task, TASKS)
+    require_name("task", config.sizes.task, WORKLOADS)
+    config.check_sources()
     check_batch(config)
-    module, name = TASKS[config.sizes.task]
-    return getattr(import_module(module), name)(config, data_dir)
+    return complete(find(WORKLOADS[config.sizes.task].task)(config, data_dir), config)
+
+
+def complete(task: Task, config: RunConfig) -> Task:
+    """Tell a task the names of its metrics, which the sizes know."""
+    task.metric_names = config.sizes.metrics
+    return task

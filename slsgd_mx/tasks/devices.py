@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.partitions import unbalanced_sizes
-from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.images.sizes import ImageSizes
 from slsgd_mx.tasks.lstm.sizes import Lstm
 from slsgd_mx.validation import require
 
@@ -64,7 +64,7 @@ def _check_batch(batch_size: int, most: int, unit: str, what: str) -> None:
 def _largest_device(config: RunConfig) -> Optional[int]:
     """An upper bound of the samples on a device; None if minibatches are not made of samples."""
     sizes, n = config.sizes, config.n
-    if not isinstance(sizes, Cifar):
+    if not isinstance(sizes, ImageSizes):
         return None
     if sizes.partition == "balanced":
         return -(-sizes.train_images // n)

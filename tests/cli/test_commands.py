@@ -122,7 +122,7 @@ def test_every_option_reaches_the_configuration():
         alpha_decay_epoch=1, epochs=2, local_steps=(1, 2), passes=1, batch_size=10,
         rule="trimmed-mean", attack="gaussian", attacker_start="fresh", attack_scale=3.0,
         boost=1.0, drop_rate=0.1, nonfinite="keep", selection="permutation", warm_up=False,
-        seed=5, partition_seed=3, eval_every=2, deadline=None,
+        seed=5, partition_seed=3, eval_every=2, deadline=None, poisoned_devices=None, sources=(),
         sizes=Cifar("synthetic", "balanced", 80, 20, 40, 2),
     )  # fmt: skip
     assert vars(config) == expected
@@ -193,7 +193,24 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ("cifar --alpha 0", "alpha=0.0 is out of range: needs 0 < alpha <= 1"),
         ("cifar --alpha much", "'much' is not a valid float"),
         ("cifar --preset huge", "'huge' is not one of paper, laptop, smoke"),
-        ("cifar --attack magic", "'magic' is not one of label-flip"),
+        ("cifar --attack magic", "attack='magic' is unknown: choose one of label-flip"),
+        ("cifar --rule mean:s=3", "rule 'mean' has no parameter 's=3': its parameters are none"),
+        ("cifar --partition even", "partition='even' is unknown: choose one of balanced"),
+        ("cifar --partition shards --balanced", "either --partition or --balanced/--unbalanced"),
+        ("cifar --balanced --partition shards", "either --partition or --balanced/--unbalanced"),
+        ("cifar --poisoned-devices 3 --q 1", "needs q=0 where poisoned_devices is given"),
+        ("cifar --poisoned-devices 101", "poisoned_devices=101 is out of range"),
+        (
+            "cifar --plugin gone.py",
+            "gone.py does not exist: give FILE.py or package.module",
+        ),
+        ("launch --plugin gone.py -- cifar", "gone.py does not exist"),
+        ("launch -- cifar --plugin gone.py", "gone.py does not exist"),
+        ("train", "train [OPTIONS] COMMAND"),
+        ("train nothing", "No such command 'nothing'"),
+        ("train nothing --plugin=gone.py", "gone.py does not exist"),
+        ("train images --arrays gone.npz", "File 'gone.npz' does not exist"),
+        ("train images --network rnn", "network='rnn' is unknown: choose one of cnn, mlp"),
         ("cifar --alpha-schedule cosine", "'cosine' is not one of step, constant"),
         ("cifar --local-steps 3:x", "'3:x' is not MIN:MAX"),
         ("cifar --local-steps 3:1", "local_steps=3:1 is out of range: needs 1 <= MIN <= MAX"),
@@ -316,7 +333,7 @@ def test_the_demo_compares_three_runs_at_smoke_size():
 def test_every_field_of_a_configuration_has_an_option():
     known = {parameter(name) for name in OPTIONS}
     for kind in (RunConfig, Cifar, Lstm):
-        assert {field.name for field in fields(kind)} - {"sizes"} <= known
+        assert {field.name for field in fields(kind)} - {"sizes", "sources"} <= known
     assert all(attributes["help"].endswith(".") for _, attributes in OPTIONS.values())
 
 

@@ -8,7 +8,7 @@ import pytest
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.cifar.network import cnn
-from slsgd_mx.tasks.cifar.task import EVAL_BATCH, cut_batches
+from slsgd_mx.tasks.images.task import EVAL_BATCH, cut_batches
 from slsgd_mx.tasks.sizes import SIZES
 
 every_task = pytest.mark.parametrize("tiny", SIZES, indirect=True)

@@ -1,25 +1,22 @@
-"""Sizes of a run of the CNN on images."""
+"""Sizes of a run of the CNN on CIFAR-10."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Tuple
+from typing import ClassVar, Tuple
 
-from slsgd_mx.partitions import PARTITIONS
-from slsgd_mx.validation import require, require_name, require_whole
+from slsgd_mx.tasks.images.sizes import ImageSizes
+from slsgd_mx.validation import require_name, require_whole
+from slsgd_mx.workloads import in_a_name
 
 DATA = ("cifar10", "synthetic")
 
 
 @dataclass(frozen=True)
-class Cifar:
+class Cifar(ImageSizes):
     """The paper's first workload, a CNN on images; the defaults are the paper's sizes."""
 
     task: ClassVar[str] = "cifar"
-    default_attack: ClassVar[str] = "label-flip"
-    metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_accuracy")
-    panels: ClassVar[Tuple[str, ...]] = ("test_accuracy", "train_loss")  # of the paper's figures
-    unit: ClassVar[str] = "images"  # what throughput is counted in
 
     data: str = "cifar10"
     partition: str = "balanced"
@@ -30,39 +27,17 @@ class Cifar:
 
     def validate(self, n: int) -> None:
         require_name("data", self.data, DATA)
-        require_name("partition", self.partition, PARTITIONS)
-        require_whole(self, train_images=1, test_images=1, loss_images=1, width=1)
-        require(n <= self.train_images, "n", n, f"n <= train_images={self.train_images}")
-        legal = f"1 <= loss_images <= train_images={self.train_images}"
-        require(self.loss_images <= self.train_images, "loss_images", self.loss_images, legal)
-
-    def within(self, n: int, **changes: Any) -> Cifar:
-        """Return changed sizes; ``loss_images`` is reduced to ``train_images`` if necessary."""
-        images = changes.get("train_images", self.train_images)
-        return replace(self, **{"loss_images": min(self.loss_images, images), **changes})
-
-    def steps_per_pass(self, n: int, batch_size: int) -> float:
-        """Approximate local iterations of one pass, averaged over devices."""
-        return max(1.0, self.train_images / n / batch_size + (self.partition != "balanced") / 2)
-
-    @property
-    def amount(self) -> str:
-        """The amount of data, in words."""
-        return f"{self.train_images:,} training and {self.test_images:,} test images"
-
-    @property
-    def evaluated(self) -> int:
-        """Number of images in one evaluation."""
-        return self.loss_images + self.test_images
-
-    @property
-    def network(self) -> Tuple:
-        return (self.task, self.width)
+        require_whole(self, width=1)
+        super().validate(n)
 
     def sample(self, images: int) -> Cifar:
         """Return sizes of the same network with little synthetic data, to measure its speed."""
         few = {"train_images": max(images, 250), "test_images": 250, "loss_images": 250}
         return replace(self, data="synthetic", partition="balanced", **few)
+
+    @property
+    def cost_key(self) -> Tuple:
+        return (self.task, self.width)
 
     @property
     def data_amount(self) -> Tuple[int, ...]:
@@ -71,5 +46,6 @@ class Cifar:
 
     @property
     def slug(self) -> str:
-        words = [self.task, self.data, self.partition, *[f"w{self.width}"] * (self.width != 64)]
+        words = [self.task, self.data, in_a_name(self.partition)]
+        words += [f"w{self.width}"] * (self.width != 64)
         return "-".join([*words, *[f"{self.train_images}images"] * (self.train_images != 50_000)])

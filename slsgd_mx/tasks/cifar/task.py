@@ -1,164 +1,25 @@
-"""The paper's CNN on images, real or synthetic, as a task."""
+"""The paper's CNN on CIFAR-10, or on synthetic images, as a task."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
-
-import numpy as np
+from typing import Optional
 
 from slsgd_mx.config import RunConfig
-from slsgd_mx.core.task import Poison
+from slsgd_mx.data.images import CLASSES, SHAPE
 from slsgd_mx.data.load import load_images
-from slsgd_mx.partitions import partition
-from slsgd_mx.randomness import stream
-from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.cifar.network import cnn
-from slsgd_mx.tasks.cifar.sizes import Cifar
-from slsgd_mx.tasks.devices import check_devices
-from slsgd_mx.tasks.gluon import GluonTask
-
-EVAL_BATCH = 250
+from slsgd_mx.tasks.images.task import ImagesTask
 
 
-class CifarTask(GluonTask):
+class CifarTask(ImagesTask):
     """Images partitioned among n devices, the paper's CNN, accuracy and cross entropy."""
-
-    classes = 10
 
     def __init__(self, config: RunConfig, data_dir: Optional[Path] = None) -> None:
         sizes = config.sizes
-        self.data = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
-        self.data_digest = self.data.digest
-        self.batch_size = self.units_per_step = config.batch_size
-        rng = stream(config.data_seed, "partition")
-        self.devices = partition(sizes.partition, self.data.train_y, config.n, rng)
-        check_devices([len(rows) for rows in self.devices], config.batch_size, sizes.unit)
-        rows = evenly_spaced(len(self.data.train_y), sizes.loss_images)
-        self.evaluated = [
-            *cut_batches("train", sizes.loss_images, rows),
-            *cut_batches("test", len(self.data.test_y)),
-        ]
-        net = cnn(self.classes, sizes.width)
+        data = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
+        net = cnn(CLASSES, sizes.width)
         net.initialize(mx.init.Xavier())
-        net(mx.nd.zeros((1, 3, 24, 24)))  # determines the shapes of the parameters
-        super().__init__(net)
-        self.objective, self.scorer = _Objective(net), _Scorer(net)
-        for block in (self.objective, self.scorer):
-            block.hybridize(static_alloc=True, static_shape=True)
-
-    def steps_per_pass(self, device: int) -> int:
-        return -(-len(self.devices[device]) // self.batch_size)
-
-    def batches(
-        self, device: int, rng: np.random.Generator, poison: Optional[Poison]
-    ) -> Iterator[tuple]:
-        """Yield minibatches of one device endlessly, reshuffled for every pass."""
-        rows = self.devices[device]
-        labels = self.data.train_y[rows]
-        if poison is not None:
-            labels = poison(labels)
-        while True:
-            for batch in shuffled_batches(len(rows), self.batch_size, rng):
-                yield self._inputs(self.data.train_pixels[rows[batch]], labels[batch])
-
-    def loss(self, images: mx.nd.NDArray, labels: mx.nd.NDArray) -> mx.nd.NDArray:
-        return self.objective(images, labels)
-
-    def step(self) -> None:
-        self.optimizer.step(self.batch_size)  # the mean over the minibatch
-
-    def score_sizes(self, parts: int) -> List[int]:
-        return [2 * sum(b.size for b in self.evaluated[part::parts]) for part in range(parts)]
-
-    def score(self, part: int, parts: int) -> np.ndarray:
-        """Return the cross entropies, then the hits (0 or 1), of each batch of this part."""
-        data = self.data
-        sets = dict(train=(data.train_pixels, data.train_y), test=(data.test_pixels, data.test_y))
-        scores = []
-        for batch in self.evaluated[part::parts]:
-            pixels, y = sets[batch.of]
-            scores += self.scorer(*self._inputs(pixels[batch.rows], y[batch.rows]))
-        empty = [np.empty(0, np.float32)]
-        return np.concatenate(empty + [array.asnumpy() for array in scores])
-
-    def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:
-        found: Dict[str, List[np.ndarray]] = {}
-        ends = [0] * len(scores)
-        for number, batch in enumerate(self.evaluated):
-            part = number % len(scores)
-            for name in (f"{batch.of}_loss", f"{batch.of}_accuracy"):
-                values = scores[part][ends[part] :][: batch.size]
-                found.setdefault(name, []).append(values[batch.seen :])
-                ends[part] += batch.size
-        return {
-            name: float(np.concatenate(found[name]).mean(dtype=np.float64))
-            for name in Cifar.metrics
-        }
-
-    def _inputs(self, pixels: np.ndarray, labels: np.ndarray) -> Tuple[mx.nd.NDArray, ...]:
-        return as_ndarray(self.data.prepared(pixels)), as_ndarray(labels.astype(np.float32))
-
-
-class Batch(NamedTuple):
-    """Images of an evaluation; the first ``seen`` were already in the previous batch."""
-
-    of: str  # "train" or "test"
-    rows: Union[slice, np.ndarray]
-    size: int
-    seen: int
-
-
-def cut_batches(of: str, count: int, rows: Optional[np.ndarray] = None) -> List[Batch]:
-    """Cut ``count`` images, or the given rows, into batches of one size; the last two may overlap.
-
-    >>> [(batch.rows.start, batch.size, batch.seen) for batch in cut_batches("test", 600)]
-    [(0, 250, 0), (250, 250, 0), (350, 250, 150)]
-    """
-    size, batches = min(EVAL_BATCH, count), []
-    for start in range(0, count, size):
-        begin = min(start, count - size)
-        part = slice(begin, begin + size)
-        batches.append(Batch(of, part if rows is None else rows[part], size, start - begin))
-    return batches
-
-
-class _Objective(mx.gluon.HybridBlock):
-    """Images and labels -> cross entropy of each image, as one graph."""
-
-    def __init__(self, net: mx.gluon.HybridBlock) -> None:
-        super().__init__()
-        self.net = net
-        self.loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
-
-    def hybrid_forward(self, F, images, labels):
-        return self.loss(self.net(images), labels)
-
-
-class _Scorer(_Objective):
-    """Images and labels -> cross entropy of each image, and whether it is classified correctly."""
-
-    def hybrid_forward(self, F, images, labels):
-        scores = self.net(images)
-        return self.loss(scores, labels), F.argmax(scores, axis=1) == labels
-
-
-def evenly_spaced(total: int, count: int) -> Optional[np.ndarray]:
-    """Return ``count`` evenly spaced indices below ``total``; None for all of them.
-
-    >>> evenly_spaced(10, 4)
-    array([0, 2, 5, 7])
-    """
-    return None if count == total else np.arange(count) * total // count
-
-
-def shuffled_batches(size: int, batch: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield one pass over ``size`` rows in random order; the last batch wraps around to be full.
-
-    >>> [len(part) for part in shuffled_batches(7, 3, np.random.default_rng(0))]
-    [3, 3, 3]
-    """
-    order = rng.permutation(size)
-    for start in range(0, size, batch):
-        yield np.take(order, np.arange(start, start + batch), mode="wrap")
+        net(mx.nd.zeros((1, *SHAPE)))  # determines the shapes of the parameters
+        super().__init__(config, data, net, CLASSES)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
+from slsgd_mx.workloads import Sizes
 
 DATA = ("wikitext2", "synthetic")
 PARTITIONS = ("shuffled", "consecutive")
 
 
 @dataclass(frozen=True)
-class Lstm:
+class Lstm(Sizes):
     """The paper's second workload, a language model on text; a batch has bptt tokens a sequence."""
 
     task: ClassVar[str] = "lstm"
@@ -62,7 +63,7 @@ class Lstm:
         return self.loss_batches + self.test_batches
 
     @property
-    def network(self) -> Tuple:
+    def cost_key(self) -> Tuple:
         return (self.task, self.width, self.vocab_size, self.bptt)
 
     def sample(self, images: int) -> Lstm:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
+from slsgd_mx.workloads import Sizes
 
 # The legal names; objectives.py implements them.
 OBJECTIVE_NAMES = ("quadratic", "waves", "least-squares", "logistic")
@@ -14,7 +15,7 @@ POPULATION_NAMES = ("symmetric", "skewed")
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Sizes):
     """A small problem whose constants are known, to compare runs with the theorems.
 
     For quadratics ``mu`` and ``L`` bound the curvatures that are drawn; the samples of the other
@@ -75,7 +76,7 @@ class Problem:
         return self.samples
 
     @property
-    def network(self) -> Tuple:
+    def cost_key(self) -> Tuple:
         return (self.task, self.objective, self.dimension)
 
     def sample(self, images: int) -> Problem:

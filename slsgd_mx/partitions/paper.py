@@ -1,21 +1,15 @@
-"""Partitions: labels of the training set -> the sample indices that each of the n devices holds.
+"""The paper's partitions: `balanced` and `unbalanced`.
 
-Both are the paper's: `balanced` (equal sizes, IID) and `unbalanced` (sizes 104, 112, ..., 896; at
-most 5 labels on a device).
-
-A partition is a function of the labels (total,), the number of devices n and a random generator; it
-returns n int arrays in which every sample index occurs once.  To add one, register it in
-``PARTITIONS``.
+`balanced` devices have equal sizes and are IID; `unbalanced` ones have 104, 112, ..., 896 samples
+and at most 5 labels each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.validation import require_name
+from slsgd_mx.partitions.checks import as_labels, check_devices
 
 MAX_LABELS = 5  # most distinct labels on one device of the unbalanced partition
 
@@ -32,8 +26,8 @@ def balanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.nd
     >>> {len(part) for part in parts}
     {500}
     """
-    labels = _as_labels(labels)
-    _check_devices(n, len(labels))
+    labels = as_labels(labels)
+    check_devices(n, len(labels))
     return np.array_split(rng.permutation(len(labels)), n)
 
 
@@ -48,7 +42,7 @@ def unbalanced_sizes(total: int, n: int) -> np.ndarray:
     >>> unbalanced_sizes(1000, 5).tolist()
     [42, 121, 200, 279, 358]
     """
-    _check_devices(n, total)
+    check_devices(n, total)
     if n == 1:
         return np.array([total])
     most = total * SMALLEST // MEAN
@@ -82,7 +76,7 @@ def unbalanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.
     >>> max(len(set(labels[part])) for part in parts) <= 5
     True
     """
-    labels = _as_labels(labels)
+    labels = as_labels(labels)
     sizes = unbalanced_sizes(len(labels), n)
     runs = _one_label_runs(labels, -(-len(labels) // (2 * n)))
     for _ in range(_DRAWS):
@@ -90,54 +84,6 @@ def unbalanced(labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.
         if _most_labels(labels[order], sizes) <= MAX_LABELS:
             return np.split(order, np.cumsum(sizes)[:-1])
     raise ConfigError(_too_many_labels(labels, n))
-
-
-PARTITIONS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarray]]] = {
-    "balanced": balanced,
-    "unbalanced": unbalanced,
-}
-
-
-def partition(kind: str, labels: np.ndarray, n: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Split the samples among n devices with the partition of that name in `PARTITIONS`.
-
-    >>> [len(part) for part in partition("balanced", np.zeros(7), 3, np.random.default_rng(0))]
-    [3, 2, 2]
-    """
-    require_name("partition", kind, PARTITIONS)
-    return PARTITIONS[kind](labels, n, rng)
-
-
-def label_counts(parts: Sequence[np.ndarray], labels: np.ndarray, classes: int) -> np.ndarray:
-    """Count the samples of each label on each device, int (n, classes).
-
-    >>> label_counts([np.array([0, 1]), np.array([2])], np.array([0, 2, 2]), 3).tolist()
-    [[1, 0, 1], [0, 0, 1]]
-    """
-    labels = _as_labels(labels)
-    if labels.size and (labels.min() < 0 or labels.max() >= classes):
-        raise ConfigError(
-            f"labels {labels.min()} to {labels.max()} are out of range for {classes} classes: "
-            f"each must lie in 0 <= label <= {classes - 1}"
-        )
-    counts = np.zeros((len(parts), classes), dtype=np.int64)  # (n, classes)
-    for row, part in zip(counts, parts):
-        row += np.bincount(labels[np.asarray(part, dtype=np.int64)], minlength=classes)
-    return counts
-
-
-def _as_labels(labels: np.ndarray) -> np.ndarray:
-    labels = np.asarray(labels)
-    if labels.ndim != 1:
-        raise ConfigError(f"labels of shape {labels.shape} cannot be split: one axis is needed")
-    return labels
-
-
-def _check_devices(n: int, total: int) -> None:
-    if not 1 <= n <= total:
-        raise ConfigError(
-            f"n={n} is out of range for {total} samples: a partition needs 1 <= n <= {total}"
-        )
 
 
 def _one_label_runs(labels: np.ndarray, length: int) -> list[np.ndarray]:

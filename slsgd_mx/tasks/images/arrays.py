@@ -1,0 +1,92 @@
+"""A Gluon network and arrays of a script as a workload: ``train(config, out, task=...)``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Optional
+
+import numpy as np
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.data.arrays import check_arrays
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.system.mxnet import mx
+from slsgd_mx.tasks.gluon import parameters_by_place
+from slsgd_mx.tasks.images.sizes import Images
+from slsgd_mx.tasks.images.task import ImagesTask, check_network
+
+
+class ArraysTask:
+    """Your network and your arrays, for ``RunConfig(sizes=task.sizes)`` and ``train(task=task)``.
+
+    Parameters
+    ----------
+    net : mx.gluon.HybridBlock
+        Maps images to scores of the classes.  Its values are overwritten.
+    x_train, y_train, x_test, y_test : arrays
+        See ``slsgd_mx.data.arrays.check_arrays``.
+    partition : str
+        Which device holds what, ``NAME:key=value,...``.
+    classes : int, optional
+        Default: the largest label of ``y_train``, plus 1.
+    loss_images : int, optional
+        Training images on which the training loss is measured.  Default: all, at most 10,000.
+
+    Attributes
+    ----------
+    sizes : Images
+        Contains the digests of the arrays and of the network's structure, so that another network
+        or other data make another run.
+    """
+
+    def __init__(
+        self,
+        net: mx.gluon.HybridBlock,
+        x_train: np.ndarray,
+        y_train: np.ndarray,
+        x_test: np.ndarray,
+        y_test: np.ndarray,
+        partition: str = "balanced",
+        classes: Optional[int] = None,
+        loss_images: Optional[int] = None,
+    ) -> None:
+        data = check_arrays("arrays", x_train, y_train, x_test, y_test, classes)
+        check_network(net, data.shape, data.classes)
+        self.net, self.data = net, data
+        self.sizes = Images(
+            data=data.name,
+            sha256=data.digest,
+            shape=data.shape,
+            classes=data.classes,
+            partition=partition,
+            train_images=len(data.train_y),
+            test_images=len(data.test_y),
+            loss_images=loss_images or min(10_000, len(data.train_y)),
+            network="own",
+            structure=structure_of(net),
+        )
+
+    def build(self, config: RunConfig) -> ImagesTask:
+        """The task of a configuration, which must have this object's sizes."""
+        if config.sizes != self.sizes:
+            raise ConfigError("the configuration has other sizes: RunConfig(sizes=task.sizes, ...)")
+        return ImagesTask(config, self.data, self.net, self.sizes.classes)
+
+
+def structure_of(net: mx.gluon.HybridBlock) -> str:
+    """SHA-256 of what a network computes: its graph as JSON, and its parameters' shapes.
+
+    The names of layers are left out, because Gluon numbers them within a process.
+    """
+    graph = json.loads(net(mx.sym.var("data")).tojson())
+    nodes = [[node["op"], node.get("attrs", {}), node["inputs"]] for node in graph["nodes"]]
+    for operator, attributes, _ in nodes:
+        if operator == "null":
+            attributes.pop("__init__", None)
+    parameters = [
+        [place, list(p.shape), p.grad_req, str(p.init)]
+        for place, p in parameters_by_place(net).items()
+    ]
+    text = json.dumps([nodes, graph["heads"], parameters], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

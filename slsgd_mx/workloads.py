@@ -1,0 +1,211 @@
+"""Workloads and networks by name: what a run can train, and how a plug-in adds its own.
+
+A workload has sizes, which are part of a run's identity and need no MXNet, and a task
+(``slsgd_mx.core.task.Task``), which is built from a configuration when it is trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple, Type, Union
+
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.plugins import Source
+from slsgd_mx.registry import Choice, Parameter, Registry
+from slsgd_mx.validation import require_name
+
+Named = Union[str, Callable[..., Any]]  # "module:name", imported on use, or the function itself
+
+# The preset of a workload that has none of its own, and the base of those it has.
+SMALL = dict(n=20, k=10, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_every=2)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a run of a workload is, and on which data: frozen fields, all with defaults.
+
+    Subclasses add fields; numbers, texts and tuples are possible.
+    """
+
+    task: ClassVar[str] = ""  # the name under which the workload is registered
+    default_attack: ClassVar[str] = "negation"
+    metrics: ClassVar[Tuple[str, ...]] = ("loss",)
+    unit: ClassVar[str] = "samples"  # what throughput is counted in
+    data: ClassVar[str] = "own"  # "synthetic" if it is made up; titles of pictures say so
+    partition: ClassVar[str] = "own"
+
+    def validate(self, n: int) -> None:
+        """Raise a ConfigError if a size is illegal, or cannot be divided among n devices."""
+        for each in fields(self):
+            value, kind = getattr(self, each.name), type(each.default)
+            if kind is float and type(value) is int:
+                continue
+            fine = type(value) is kind and (kind is not float or math.isfinite(value))
+            if not fine and kind in (bool, int, float, str):
+                legal = {bool: "True or False", int: "a whole number", float: "a number"}
+                raise ConfigError(f"{each.name}={value!r} must be {legal.get(kind, 'a text')}")
+
+    def within(self, n: int, **changes: Any) -> Sizes:
+        """Changed sizes, made consistent with each other and with n devices."""
+        return dataclasses.replace(self, **changes)
+
+    def sources(self) -> List[Optional[Source]]:
+        """The plug-ins that the workload and what it uses come from."""
+        return [WORKLOADS.sources.get(self.task)]
+
+    def steps_per_pass(self, n: int, batch_size: int) -> float:
+        """Approximate local iterations of one pass, for forecasts."""
+        return 1.0
+
+    def sample(self, images: int) -> Sizes:
+        """The sizes of a short run with the same network, to measure its speed."""
+        return self
+
+    @property
+    def panels(self) -> Tuple[str, ...]:
+        """The metrics that pictures show."""
+        return self.metrics[:2]
+
+    @property
+    def cost_key(self) -> Tuple:
+        """Equal for sizes whose steps cost the same."""
+        return (self.task, *dataclasses.astuple(self))
+
+    @property
+    def amount(self) -> str:
+        """The amount of data, in words."""
+        return ", ".join(f"{name}={value}" for name, value in dataclasses.asdict(self).items())
+
+    @property
+    def evaluated(self) -> int:
+        """Number of samples or batches in one evaluation."""
+        return 1
+
+    @property
+    def slug(self) -> str:
+        """The sizes in a folder's name: the workload, and what differs from the defaults."""
+        changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
+        words = [f"{f.name}{getattr(self, f.name)}" for f in changed]
+        return "-".join(in_a_name(word) for word in [self.task, *words])
+
+
+def in_a_name(text: str) -> str:
+    """A text as a part of a folder's name.
+
+    >>> in_a_name("dirichlet:concentration=0.3")
+    'dirichlet-concentration-0.3'
+    """
+    return text.translate(str.maketrans(":=,/ ", "-----"))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload: its sizes, its task, and its presets as changes of ``RunConfig`` and sizes."""
+
+    sizes: Type[Sizes]
+    task: Named  # task(config, data_dir) -> slsgd_mx.core.task.Task
+    summary: str = ""
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network for images: ``build(classes, **parameters)`` returns a Gluon HybridBlock."""
+
+    build: Named
+    summary: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    legal: Optional[Callable[[Tuple[int, ...]], Optional[str]]] = None  # of one image's shape
+
+
+WORKLOADS: Registry[Workload] = Registry("task", {})  # tasks/sizes.py lists those of the package
+NETWORKS: Registry[Network] = Registry("network", {})  # tasks/images/sizes.py, likewise
+
+
+def register_task(
+    name: str,
+    task: Optional[Callable[..., Any]] = None,
+    *,
+    sizes: Union[None, Mapping[str, Any], Type[Sizes]] = None,
+    presets: Optional[Mapping[str, Mapping[str, Any]]] = None,
+    **attributes: Any,
+) -> Callable:
+    """Add a workload under a new name: a decorator of its ``Task``, or a call with it.
+
+    Parameters
+    ----------
+    task : subclass of Task, or function
+        Called as ``task(config, data_dir)`` in every process that trains.
+    sizes : mapping of names to defaults, or subclass of Sizes
+        What a user may change on the command line, and what is part of a run's identity.
+    presets : mapping, optional
+        Names to changes of ``RunConfig`` and the sizes; the first is the default.  A workload
+        without presets has one, "small".
+    **attributes
+        Of the sizes: ``metrics`` (the names that ``evaluate`` returns), ``unit``,
+        ``default_attack``, ``data`` and ``partition``.
+    """
+
+    def register(made: Callable[..., Any]) -> Callable[..., Any]:
+        summary = ((made.__doc__ or "").strip().splitlines() or [""])[0]
+        own = {key: {**SMALL, **values} for key, values in (presets or {"small": {}}).items()}
+        WORKLOADS.register(
+            name, Workload(_sizes_from(name, sizes, attributes), made, summary, own), made
+        )
+        return made
+
+    return register if task is None else register(task)
+
+
+def _sizes_from(
+    name: str, sizes: Union[None, Mapping[str, Any], Type[Sizes]], attributes: Dict[str, Any]
+) -> Type[Sizes]:
+    known = ("metrics", "unit", "default_attack", "data", "partition", "panels")
+    for attribute in attributes:
+        require_name("attribute of the sizes", attribute, known)
+    namespace = {**attributes, "task": name}
+    if isinstance(sizes, type):
+        return type(sizes.__name__, (sizes,), namespace)
+    members = [(key, type(value), field(default=value)) for key, value in (sizes or {}).items()]
+    clash = set(sizes or ()) & {"task", "metrics", *attributes}
+    if clash:
+        raise ConfigError(
+            f"sizes {', '.join(sorted(clash))} cannot be fields of a workload's sizes"
+        )
+    return dataclasses.make_dataclass(
+        "Sizes", members, bases=(Sizes,), namespace=namespace, frozen=True
+    )
+
+
+def register_network(
+    name: str, build: Optional[Callable[..., Any]] = None, **attributes: Any
+) -> Callable:
+    """Add a network under a new name: a decorator of ``build(classes, **parameters)``, or a call.
+
+    ``build`` returns a Gluon HybridBlock from images to ``classes`` scores.  The other arguments
+    are attributes of ``Network``: ``parameters``, ``legal``, ``summary``.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        attributes.setdefault("summary", ((function.__doc__ or "").strip().splitlines() or [""])[0])
+        NETWORKS.register(name, Network(function, **attributes), function)
+        return function
+
+    return register if build is None else register(build)
+
+
+def find_network(text: str) -> Choice[Network]:
+    """The network that a text names, with its parameters; a ConfigError if there is none."""
+    return NETWORKS.choose(text)
+
+
+def find(named: Named) -> Callable[..., Any]:
+    """The function or class of a registry's entry, imported if it is given by its name."""
+    if not isinstance(named, str):
+        return named
+    module, _, name = named.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,126 @@
+"""Plug-ins and your own workloads on the command line, in this process and in child processes."""
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from slsgd_mx.cli import COMMANDS, main
+from slsgd_mx.config import RunConfig
+from slsgd_mx.runs.pushes import read_pushes
+from slsgd_mx.system.child import do
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
+TASK = """
+import numpy as np
+from slsgd_mx import Task, register_task
+
+@register_task("points", sizes={"dimension": 3, "even": False}, metrics=("distance",),
+               presets={"tiny": dict(n=6, k=3, epochs=2, eval_every=1, warm_up=False)})
+class Points(Task):
+    "Every device has a point."
+
+    def __init__(self, config, data_dir=None):
+        self.points = np.ones((config.n, config.sizes.dimension)) * np.arange(config.n)[:, None]
+        self.values = {"x": np.zeros(config.sizes.dimension)}
+
+    def initialize(self, seed):
+        self.values["x"][...] = seed % 7
+
+    def train(self, device, steps, gamma, seed, poison=None):
+        self.values["x"] -= gamma * (self.values["x"] - self.points[device])
+
+    def evaluate(self):
+        return {"distance": float(np.abs(self.values["x"] - self.points.mean(axis=0)).max())}
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch, fresh_plugins):
+    """Run in an empty folder without plug-ins, and restore the handler of SIGTERM."""
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def call(line):
+    result = CliRunner().invoke(main, line.split())
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+def config_in(folder):
+    return RunConfig.from_json((Path(folder) / "config.json").read_text())
+
+
+def test_attack_rule_and_partition_of_plugins():
+    """Also where --plugin comes last: the names are known all the same."""
+    names = ("colluding_attack", "rule_with_memory", "own_partition")
+    given = " ".join(f"--plugin {EXAMPLES / name}.py" for name in names)
+    result = call(
+        f"cifar {TINY} --epochs 1 --poisoned-devices 2 --attack outside:margin=0.50 --out run "
+        f"--rule bounded-median:limit=0.01 --partition without:labels=3 {given}"
+    )
+    assert result.exit_code == 0, result.output
+    config = config_in("run")
+    assert (config.attack, config.rule) == ("outside:margin=0.5", "bounded-median:limit=0.01")
+    assert (config.sizes.partition, config.poisoned_devices) == ("without:labels=3", 2)
+    assert [name for name, _ in config.sources] == sorted(f"{name}.py" for name in names)
+    assert len(read_pushes("run")[0].poisoned) in (0, 1, 2)
+
+
+@pytest.mark.parametrize("order", ["train --plugin own.py points", "train points --plugin own.py"])
+def test_a_workload_of_a_plugin(order):
+    Path("own.py").write_text(TASK)
+    result = call(f"{order} --dimension 2 --even --out run --q 1 --b 1")
+    assert result.exit_code == 0, result.output
+    assert "distance" in result.output and Path("run/curve.png").exists()
+    config = config_in("run")
+    assert (config.sizes.dimension, config.sizes.even, config.n) == (2, True, 6)
+    assert config.sources[0][0] == "own.py"
+    said = call(f"{order} --help").output
+    assert "Every device has a point." in said and "--dimension" in said and "tiny" in said
+
+
+def test_images_of_a_file():
+    y = np.arange(60) % 3
+    x = np.random.default_rng(0).integers(0, 256, (60, 5, 5), np.uint8)
+    np.savez("my.npz", x_train=x, y_train=y, x_test=x[:9], y_test=y[:9])
+    line = "train images --arrays my.npz --network cnn:width=2 -n 6 -k 3 --batch-size 5 --epochs 1"
+    result = call(f"{line} --out run --partition shards:labels=1")
+    assert result.exit_code == 0, result.output
+    sizes = config_in("run").sizes
+    assert (sizes.data, sizes.shape, sizes.classes) == ("my.npz", (1, 5, 5), 3)
+    assert (sizes.train_images, sizes.network, len(sizes.sha256)) == (60, "cnn:width=2", 64)
+    Path("my.npz").rename("moved.npz")
+    again = call(f"{line.replace('my.npz', 'moved.npz')} --out run --partition shards:labels=1")
+    assert again.exit_code == 1 and "data=my.npz there, moved.npz here" in again.output
+    np.savez("bad.npz", x_train=x, y_train=y, x_test=x[:9], y_test=y[:9] + 9)
+    wrong = call("train images --arrays bad.npz")
+    assert wrong.exit_code == 2 and "y_test holds label 11 (sample 2)" in wrong.output
+
+
+def test_the_same_workloads_under_train():
+    first, second = call(f"cifar {TINY} --epochs 1"), call(f"train cifar {TINY} --epochs 1")
+    assert first.exit_code == 0 and "already done" in second.output
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"data", "dist", "runs", "doctor"}))
+def test_every_command_takes_plugins_once(name):
+    command = main.get_command(None, name)
+    assert [p.opts for p in command.params].count(["--plugin"]) == 1, name
+
+
+def test_a_broken_plugin_in_a_child_process_is_one_sentence(monkeypatch, capfd):
+    Path("own.py").write_text("raise ValueError('no luck')")
+    monkeypatch.setenv("SLSGD_MX_PLUGINS", str(Path("own.py").resolve()))
+    end, code = do({"do": "slsgd_mx.sweeps.job:train"}, None)
+    assert (end["status"], end["kind"], code) == ("failed", "ConfigError", 2)
+    assert end["why"].endswith("own.py cannot be loaded: ValueError: no luck")
+    assert capfd.readouterr() == ("", "")
