@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
 import click
 
 from slsgd_mx.cli.options import COUNT, IMAGES, given, parameter, pick, with_options
+from slsgd_mx.cli.output import json_option, print_json, say
 from slsgd_mx.cli.types import ChoiceIn
 
 SYMBOLS = (
@@ -40,6 +42,7 @@ SYMBOLS = (
     *SYMBOLS,
     *("seed", "data_dir", "jobs", "threads", "runs", "figures", "dry_run", "draw_only"),
     *("no_share", "engine", "workers", "servers"),
+    json_option,
 )
 def arena(
     preset: str,
@@ -72,8 +75,8 @@ def arena(
 
     \b
     In minutes, no data:  slsgd-mx arena --preset smoke
-    Only what you want:   slsgd-mx arena --preset smoke --rule krum --rule median --attack alie:z=2
-    With your own attack: slsgd-mx arena --preset smoke --plugin mine.py --attack mine
+    Only what you want:   slsgd-mx arena --preset smoke --rule krum --attack alie
+    With your own attack: slsgd-mx arena --plugin mine.py --attack mine
     What will it take?    slsgd-mx arena --preset laptop --dry-run
     """
     from slsgd_mx.arena.grid import ATTACKS, RULES, Arena
@@ -130,8 +133,9 @@ def _write(grid: Any, runs: Path, folder: Optional[Path], curves: bool) -> list:
     with disk_errors(folder):
         write_atomically(stem.with_suffix(".json"), results.to_json(grid, boards).encode())
         write_atomically(stem.with_suffix(".md"), f"{text}\n\n{note}\n".encode())
-    click.echo(text)
-    click.echo(f"picture: {files[0]}  (also .svg, .csv, .json and .md)")
+    say(text)
+    print_json(json.loads(results.to_json(grid, boards)))
+    say(f"picture: {files[0]}  (also .svg, .csv, .json and .md)")
     return results.missing_runs(boards)
 
 
