@@ -13,7 +13,9 @@ IMAGES = dict(train_images=80, test_images=20, batch_size=10)
 USES = {
     'register_attack("reflect"': dict(task="images", q=1, b=1, attack="reflect:factor=2", **IMAGES),
     'register_rule("pulled-mean"': dict(task="images", rule="pulled-mean:weight=0.2", **IMAGES),
-    'register_partition("part-of-it"': dict(task="images", partition="part-of-it", **IMAGES),
+    'register_partition("part-of-it"': dict(
+        task="images", partition="part-of-it:share=1", **IMAGES
+    ),
     'register_network("linear"': dict(task="images", network="linear:units=2", **IMAGES),
     '"mean-of-points"': dict(task="mean-of-points", dimension=2),
 }

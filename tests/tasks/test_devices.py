@@ -7,7 +7,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant, runs_of
-from slsgd_mx.partitions import PARTITIONS
+from slsgd_mx.partitions import PARTITIONS, Partition
 from slsgd_mx.presets import NAMES, PRESETS, preset
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.devices import check_batch, check_devices
@@ -62,14 +62,14 @@ def test_an_empty_device_of_a_custom_partition_is_named(tiny, monkeypatch):
         parts = np.array_split(np.arange(len(labels)), n - 2)
         return [*parts[:2], np.array([], int), *parts[2:4], np.array([], int), *parts[4:]]
 
-    monkeypatch.setitem(PARTITIONS, "greedy", greedy)
+    monkeypatch.setitem(PARTITIONS, "greedy", Partition("unfair", greedy))
     with pytest.raises(ConfigError) as error:
         build_task(tiny(partition="greedy"))
     assert str(error.value) == (
-        "device 2 of n=8 holds no images (nor do 1 others): the partition must give every device "
-        "at least one"
+        "partition greedy leaves device 2 of n=8 empty: every device needs a sample"
     )
-    monkeypatch.setitem(PARTITIONS, "greedy", lambda labels, n, rng: np.array_split(range(80), n))
+    equal = Partition("fair", lambda labels, n, rng: np.array_split(range(80), n))
+    monkeypatch.setitem(PARTITIONS, "greedy", equal)
     with pytest.raises(ConfigError, match="largest device holds 10 images"):
         build_task(tiny(partition="greedy", batch_size=11))
 
