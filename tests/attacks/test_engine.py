@@ -149,6 +149,7 @@ def test_honest_pushes_that_are_not_finite_are_left_out():
 
 
 def test_attacks_of_your_own(monkeypatch):
+    monkeypatch.setattr(ATTACKS, "sources", dict(ATTACKS.sources))
     for name in ("opposite", "wide", "nowhere"):
         monkeypatch.setitem(ATTACKS, name, None)
         del ATTACKS[name]  # and once more after the test
