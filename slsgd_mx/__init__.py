@@ -32,6 +32,7 @@ _HOME = {
     "register_rule": "rules",
     "register_task": "workloads",
     "train": "runs.trainer",
+    "verify_run": "runs.verify",
     "trimmed_mean": "rules.trimmed_mean",
 }
 

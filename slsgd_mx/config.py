@@ -276,9 +276,11 @@ class RunConfig:
             config = cls(sizes=sizes, **values)
             object.__setattr__(config, "sources", stored)
             return config
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
             remedy = _missing_plugins(text)
             raise ConfigError(f"not a configuration of a run: {error}{remedy}") from error
+        except RecursionError:
+            raise ConfigError("not a configuration of a run: nested too deeply") from None
 
     @property
     def identity(self) -> str:
@@ -318,7 +320,7 @@ def _missing_plugins(text: str) -> str:
     """Which plug-ins a stored configuration that cannot be read needs, as the end of a sentence."""
     try:
         names = sorted({str(name) for name, _ in json.loads(text)["sources"]})
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     return f"; it uses {', '.join(names)}: give --plugin with its path" if names else ""
 

@@ -74,7 +74,8 @@ def failure(error: BaseException) -> Failure:
     """The message and exit code of an error."""
     if isinstance(error, KeyboardInterrupt):
         again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
-        code = 143 if error.args == (signal.SIGTERM,) else 130
+        number = error.args[0] if error.args else signal.SIGINT
+        code = 128 + (number if number in (signal.SIGTERM, signal.SIGHUP) else signal.SIGINT)
         return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
     # an error without an exit code: MXNet cannot be imported, or standard output is closed
     return Failure(str(error), getattr(error, "exit_code", 1))

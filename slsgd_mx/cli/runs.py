@@ -54,7 +54,7 @@ SHOWN_ROWS = 12  # of metrics.csv
 @json_option
 @click.pass_context
 def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
-    """List stored runs; show, compare or export them.
+    """List stored runs; show, compare, export or verify them.
 
     Without a subcommand: one line for each run below --runs, with the symbols in which the runs
     differ, the epochs computed and the metrics of the last evaluation. A run is done, running,
@@ -67,6 +67,7 @@ def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
     slsgd-mx runs show 3f9a1c
     slsgd-mx runs compare 3f9a1c 77b2e0 --picture compare.png
     slsgd-mx runs export --out all.csv
+    slsgd-mx runs verify
 
     The name of a run is its folder, or a unique part of its folder's name such as the digits that
     the list shows.
@@ -260,3 +261,33 @@ def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tenso
     write_csv(out, header, rows)
     print_json({"file": out, "columns": header, "rows": len(rows), "runs": len(chosen)})
     say(f"{len(rows)} rows of {len(chosen)} runs: {out}")
+
+
+@runs.command("verify")
+@click.argument("folders", nargs=-1, metavar="[RUN]...", type=str)
+@HOME
+@json_option
+def verify(folders: Tuple[str, ...], runs: Path) -> None:
+    """Check runs against the digests of their rows, pushes and models.
+
+    Without names, all runs below --runs. Exit code 1 if something is wrong; a run of an earlier
+    version, which stored no digest of its rows, is reported as not verifiable.
+
+    \b
+    slsgd-mx runs verify
+    slsgd-mx runs verify runs/mine
+    """
+    from slsgd_mx.errors import RunError
+    from slsgd_mx.runs.records import find_folders
+    from slsgd_mx.runs.verify import verify_run
+
+    paths = [Path(name) for name in folders] or find_folders(runs)
+    if not paths:
+        raise RunError(f"there is no run below {runs}: give --runs, or the folders of runs")
+    checks = [verify_run(path) for path in paths]
+    print_json([{"path": c.path, "result": c.result, "why": c.why} for c in checks])
+    for check in checks:
+        say(f"{check.result}: {check.path}{': ' + check.why if check.why else ''}")
+    wrong = sum(not check.ok for check in checks)
+    if wrong:
+        raise RunError(f"{wrong} of {len(checks)} runs are not what they were when they finished")

@@ -76,5 +76,14 @@ def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
             warn(f"{corrupt} is corrupt and was renamed; resuming from {path.name}")
             corrupt.rename(corrupt.with_suffix(".corrupt"))
     values = load_arrays(path)
-    notes = json.loads(values.pop("notes").tobytes())
-    return notes.pop("epoch"), values, notes
+    try:
+        notes = dict(json.loads(values.pop("notes").tobytes()))
+        if notes.pop("epoch") != _epoch(path):
+            raise ValueError("it names another epoch")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = "it has no notes" if isinstance(error, KeyError) else error
+        raise RunError(
+            f"{path} is not a checkpoint of this program ({why}): move it away to resume from an "
+            "older one"
+        ) from None
+    return _epoch(path), values, notes

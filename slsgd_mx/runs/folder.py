@@ -6,19 +6,22 @@
     pushes.csv      one row per epoch: who pushed, and how much of each push the rule used
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model
-    DONE            the last row and the model's digest, written when the run is finished
+    DONE            the last row and digests of rows, pushes and model, when the run is finished
     DIVERGED        instead of DONE, if the model stopped being finite
     FAILED          instead of DONE, if no update was ever applied
     logs/           the output of each process, if several computed the run
 
-Every file except metrics.csv is written under a temporary name and renamed.  On resuming, rows
-newer than the checkpoint are removed and computed again.
+Every file except the two tables is written under a temporary name, synced and renamed.  On
+resuming, rows newer than the checkpoint are removed and computed again; rows that no checkpoint
+belongs to are kept aside.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
+import itertools
 import json
 import os
 from pathlib import Path
@@ -31,11 +34,17 @@ from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError,
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
+from slsgd_mx.runs.proof import Closing, close, digest_of_lines, problems, read_closing
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
 from slsgd_mx.system import files
 
 KEPT_CHECKPOINTS = 2
+LEFTOVERS = (  # temporary names of ours that a crash may leave
+    *(f"{name}.json.tmp" for name in ("config", "manifest")),
+    *(f"{name}.tmp" for name in ("metrics.csv", PUSHES, "DONE", "DIVERGED", "FAILED")),
+    *("model.params.part.tmp", "checkpoint/writing.tmp", "checkpoint/writing.tmp.part.tmp"),
+)
 PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
 COST_COLUMNS = ("training_seconds", "transfer_seconds", "aggregation_seconds", "bytes_sent")
 TIME_COLUMNS = ("seconds", "units_per_second", *COST_COLUMNS)  # may differ between repetitions
@@ -57,12 +66,13 @@ class RunFolder:
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.path / ".lock", "w")
+            self._lock = files.open_lock(self.path / ".lock")
             _take_lock(self._lock, self.path)
             if not (self.path / "config.json").exists():
                 files.write_atomically(self.path / "config.json", self.config.to_json().encode())
-            for leftover in self.path.rglob("*.tmp"):
-                leftover.unlink()
+            for name in LEFTOVERS:
+                with contextlib.suppress(FileNotFoundError):
+                    (self.path / name).unlink()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -73,7 +83,7 @@ class RunFolder:
         """Raise an InUseError if another process holds the folder."""
         path = self.path / ".lock"
         if path.exists():
-            with files.disk_errors(self.path), open(path, "r+") as lock:
+            with files.disk_errors(self.path), files.open_lock(path) as lock:
                 _take_lock(lock, self.path)
 
     def finished(self) -> bool:
@@ -84,11 +94,17 @@ class RunFolder:
                 raise DivergedError(files.read_text(self.path / "DIVERGED"))
             if (self.path / "FAILED").exists():
                 raise FailedError(files.read_text(self.path / "FAILED"))
-            if not (self.path / "DONE").exists():
+            closing = read_closing(self.path)
+            if closing is None:
                 return False
-            last = self._rows_until(self.config.epochs)[-1]
-            if not _agree(last, _lines(self.path / "DONE")[0]):
+            found = problems(self.path, closing)
+            if not found and not _agree(self._rows_until(self.config.epochs)[-1], closing.last):
                 raise RunError(self._damaged(self.config.epochs))
+            if found:
+                raise RunError(
+                    f"{'; '.join(found)}. Restore it, or remove {self.path} to compute the run "
+                    "again"
+                )
             return True
 
     def rows(self) -> List[Row]:
@@ -108,9 +124,40 @@ class RunFolder:
     def resume(self) -> Tuple[int, Optional[files.Values], Dict[str, Any]]:
         """Epoch, model and notes of the newest valid checkpoint; (0, None, {}) without one."""
         epoch, values, notes = load_newest(self.path / "checkpoint")
-        self._write_rows(self._rows_until(epoch))
+        if epoch > self.config.epochs:
+            raise RunError(
+                f"{self.path / 'checkpoint'} holds a model after epoch {epoch}, but the run ends "
+                f"at T={self.config.epochs}: move it away"
+            )
+        known = notes.pop("digests", {})
+        rows = self._rows_until(epoch)
+        if known.get("rows") not in (None, self._digest_of_rows(self._due(epoch))):
+            raise RunError(self._damaged(epoch))
+        if not epoch:
+            self._keep_aside()
+        self._write_rows(rows)
         self._write_pushes([row for row in read_pushes(self.path) if row.epoch <= epoch])
         return epoch, values, notes
+
+    def _due(self, epoch: int) -> int:
+        """The number of evaluations up to an epoch."""
+        return sum(self.config.is_evaluated(t) for t in range(1, epoch + 1))
+
+    def _digest_of_rows(self, count: int) -> str:
+        """The digest of the first rows of metrics.csv, as checkpoints store it."""
+        return digest_of_lines(self.path / "metrics.csv", 1 + count)
+
+    def _keep_aside(self) -> None:
+        """Rename tables that have rows, if there is no checkpoint that they could belong to."""
+        for name in ("metrics.csv", PUSHES):
+            path = self.path / name
+            if path.is_file() and len(files.read_text(path).splitlines()) > 1:
+                numbers = (path.with_name(f"{name}.before-{n}") for n in itertools.count(1))
+                aside = next(other for other in numbers if not other.exists())
+                path.rename(aside)
+                files.warn(
+                    f"{path} has rows, but no checkpoint does: they are kept in {aside.name}"
+                )
 
     def adopt(self, prefix: Path) -> None:
         """Start from the end of another run that is equal up to there, unless already started.
@@ -138,12 +185,8 @@ class RunFolder:
         self.save_checkpoint(config.epochs, values, {})
 
     def model(self) -> files.Values:
-        """The final model of a finished run."""
-        path = self.path / "model.params"
-        known = [line[6:] for line in _lines(self.path / "DONE") if line.startswith("model ")]
-        if not path.exists() or known not in ([], [files.digest(path)]):
-            raise RunError(f"{path} is damaged: remove {self.path} to compute the run again")
-        return files.load_arrays(path)
+        """The final model of a finished run, which ``finished`` has verified."""
+        return files.load_arrays(self.path / "model.params")
 
     def append(self, row: Dict[str, Any]) -> None:
         """Add a row to metrics.csv and flush it to disk."""
@@ -162,7 +205,8 @@ class RunFolder:
         """Save the model after ``epoch``; a crash in here leaves the older checkpoints."""
         folder = self.path / "checkpoint"
         with files.disk_errors(self.path):
-            save_checkpoint(folder, epoch, values, notes)
+            digests = {"rows": self._digest_of_rows(self._due(epoch))}
+            save_checkpoint(folder, epoch, values, {**notes, "digests": digests})
             for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
                 old.unlink()
 
@@ -188,7 +232,7 @@ class RunFolder:
             return []
         try:
             return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RunError(f"{path} is damaged: restore it, or remove it to continue") from error
 
     def check_data(self, data_sha256: str) -> None:
@@ -222,10 +266,10 @@ class RunFolder:
                 files.write_atomically(self.path / "FAILED", text.encode())
             raise FailedError(text)
         with files.disk_errors(self.path):
-            model = self.path / "model.params"
-            files.save_arrays(model, values)
-            text = f"{json.dumps(self.rows()[-1])}\nmodel {files.digest(model)}\n"
-            files.write_atomically(self.path / "DONE", text.encode())
+            files.save_arrays(self.path / "model.params", values)
+            closing = close(self.path, self.rows()[-1])
+            self._write_sessions(self.sessions(), closing)
+            files.write_atomically(self.path / "DONE", closing.to_text().encode())
             for old in list_checkpoints(self.path / "checkpoint"):
                 old.unlink()
 
@@ -255,9 +299,14 @@ class RunFolder:
         with files.disk_errors(self.path):
             files.write_atomically(self.path / PUSHES, to_text(rows).encode())
 
-    def _write_sessions(self, sessions: List[Dict[str, Any]]) -> None:
+    def _write_sessions(
+        self, sessions: List[Dict[str, Any]], closing: Optional[Closing] = None
+    ) -> None:
+        content: Dict[str, Any] = {"sessions": sessions}
+        if closing is not None:
+            content["finished"] = closing.to_dict()
         with files.disk_errors(self.path):
-            text = json.dumps({"sessions": sessions}, indent=1)
+            text = json.dumps(content, indent=1)
             files.write_atomically(self.path / "manifest.json", text.encode())
 
     def _damaged(self, epoch: int) -> str:
@@ -317,10 +366,6 @@ def read_config(path: Path) -> RunConfig:
         raise RunError(f"{file} cannot be read ({error}): choose another folder") from error
 
 
-def _lines(path: Path) -> List[str]:
-    return files.read_text(path).splitlines() or [""]
-
-
 def check_folder(path: Path, config: RunConfig) -> None:
     """Raise a RunError if the folder holds another run, or something else altogether."""
     if path.exists() and not path.is_dir():
@@ -343,12 +388,9 @@ def check_folder(path: Path, config: RunConfig) -> None:
     )
 
 
-def _agree(row: Row, text: str) -> bool:
-    """Whether a row equals one stored as JSON, in the columns that both of them have."""
-    try:
-        return all(row.get(name, value) == value for name, value in json.loads(text).items())
-    except (ValueError, AttributeError):
-        return False
+def _agree(row: Row, stored: Dict[str, str]) -> bool:
+    """Whether a row equals a stored one, in the columns that both of them have."""
+    return all(row.get(name, value) == value for name, value in stored.items())
 
 
 def _cell(value: Any) -> str:

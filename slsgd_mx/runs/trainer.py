@@ -12,7 +12,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import EpochReport, initialize, pull, run_epoch
 from slsgd_mx.core.server import ModelServer, Server, settings_of
 from slsgd_mx.core.task import Task
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
 from slsgd_mx.runs.metrics import Row
@@ -173,10 +173,21 @@ def _start(
     if values is None:
         initialize(config, task, server)
     else:
+        _check_model(values, task, run_folder)
         for key in task.values:
             server.init(key, mx.nd.array(values[key]), task.moving_average[key])
     server.start(epoch)
     return epoch, _Tally(**notes)
+
+
+def _check_model(values: Values, task: Task, run_folder: RunFolder) -> None:
+    """Raise a RunError if a checkpoint holds other parameters than the task."""
+    expected = {key: tuple(value.shape) for key, value in task.values.items()}
+    if {key: value.shape for key, value in values.items()} != expected:
+        raise RunError(
+            f"{run_folder.path / 'checkpoint'} holds a model with other parameters than this run: "
+            "move it away to start again from epoch 1"
+        )
 
 
 def _pushes(t: int, report: EpochReport) -> Pushes:

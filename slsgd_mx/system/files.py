@@ -9,9 +9,10 @@ import hashlib
 import io
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, Sequence
+from typing import IO, Dict, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -38,13 +39,26 @@ def save_arrays(path: Path, values: Values) -> None:
 
 
 def load_arrays(path: Path) -> Values:
-    """Read arrays that ``save_arrays`` wrote."""
+    """Read arrays that ``save_arrays`` wrote; a RunError if the file holds something else."""
     from slsgd_mx.system.mxnet import mx
 
+    require_file(path)
     try:
-        return {key: value.asnumpy() for key, value in mx.nd.load(str(path)).items()}
+        found = mx.nd.load(str(path))
+        if not isinstance(found, dict):
+            raise RunError(f"{path} is corrupt: its arrays have no names")
+        if any(value.stype != "default" for value in found.values()):
+            raise RunError(f"{path} is corrupt: it holds sparse arrays")
+        return {key: value.asnumpy() for key, value in found.items()}
     except mx.base.MXNetError as error:
         raise RunError(f"{path} is corrupt: {_last_line(error)}") from error
+
+
+def require_file(path: Path) -> None:
+    """Raise a RunError if something other than a file has that name; reading a pipe would hang."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise RunError(f"{path} is {kind}, and a file is needed: move it away")
 
 
 def _last_line(error: Exception) -> str:
@@ -52,7 +66,8 @@ def _last_line(error: Exception) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file; raise a RunError if it is not UTF-8."""
+    """Return the text of a file; raise a RunError if it is not UTF-8, or not a file."""
+    require_file(path)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -69,12 +84,27 @@ def warn(message: str) -> None:
 
 def digest(path: Path) -> str:
     """Return the first 16 digits of the file's SHA-256."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    require_file(path)
+    total = hashlib.sha256()
+    with open(path, "rb") as file:
+        for piece in iter(lambda: file.read(2**20), b""):
+            total.update(piece)
+    return total.hexdigest()[:16]
+
+
+def open_lock(path: Path) -> IO[str]:
+    """Open a lock file, made if necessary; never through a link, and without changing a byte."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(path, flags, 0o644)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise RunError(f"{path} is not a file: move it away")
+    return os.fdopen(handle, "r+")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a temporary file, sync it, rename it: readers see the old file or the new one."""
-    with _replacing(path, ".tmp") as beside, open(beside, "wb") as file:
+    with _replacing(path, ".tmp") as beside, open(beside, "r+b") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -82,11 +112,18 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _replacing(path: Path, suffix: str) -> Iterator[Path]:
-    """Yield a temporary path; rename it to `path` at the end, or delete it after an error."""
+    """Yield a new, empty file; rename it to `path` at the end, or delete it after an error.
+
+    Whatever has its name, such as what a crash left or a link, is removed first, not written to.
+    """
     beside = path.with_name(path.name + suffix)
+    with contextlib.suppress(FileNotFoundError):
+        beside.unlink()
+    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield beside
         os.replace(beside, path)
+        sync_folder(path.parent)
     finally:
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM that are never lost.
+"""Ctrl-C, SIGTERM and SIGHUP that are never lost.
 
 Python discards an exception that is raised while an object is being deleted, and MXNet deletes
 arrays all the time, so a KeyboardInterrupt may be lost.  The handler therefore records the signal
@@ -16,10 +16,14 @@ _held: List[bool] = []
 
 
 def install() -> None:
-    """Treat SIGTERM, which schedulers send, like Ctrl-C, and record both."""
+    """Treat SIGTERM, which schedulers send, and SIGHUP (a closed ssh session) like Ctrl-C.
+
+    Under ``nohup``, SIGHUP stays ignored.
+    """
     _received.clear()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _handle)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _handle)
 
 
 def check() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from slsgd_mx.errors import DivergedError
+from slsgd_mx.runs import checkpoints
 from slsgd_mx.runs.folder import TIME_COLUMNS, RunFolder
 from slsgd_mx.runs.trainer import train
 
@@ -71,6 +72,26 @@ def flip(path):
 def cut_lines(path, count):
     """Keep that many lines of a file; a negative number counts from the end."""
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:count]))
+
+
+def forget_digests(folder):
+    """Make a run folder look as version 0.1.0 would have written it: no digest of its rows."""
+    done, manifest = folder / "DONE", folder / "manifest.json"
+    if done.exists():
+        kept = [
+            line for line in done.read_text().splitlines() if line[:5] not in ("rows ", "pushe")
+        ]
+        done.write_text("\n".join(kept) + "\n")
+    if manifest.exists():
+        content = json.loads(manifest.read_text())
+        content.pop("finished", None)
+        manifest.write_text(json.dumps(content))
+    for path in checkpoints.list_checkpoints(folder / "checkpoint")[:1]:
+        epoch, values, notes = checkpoints.load_newest(folder / "checkpoint")
+        notes.pop("digests")
+        path.unlink()
+        checkpoints.save_checkpoint(folder / "checkpoint", epoch, values, notes)
+    return folder
 
 
 def leftovers(folder):

@@ -101,6 +101,7 @@ def test_damaged_metrics_are_a_clear_error(run_folder, folder, text):
 def test_checkpoint_round_trip(run_folder):
     run_folder.save_checkpoint(7, VALUES, {"refused": 2, "seconds": 0.1})
     epoch, values, notes = load_newest(run_folder.path / "checkpoint")
+    assert notes.pop("digests").keys() == {"rows"}
     assert (epoch, notes) == (7, {"refused": 2, "seconds": 0.1})
     assert bits(values) == bits(VALUES)
 
@@ -183,9 +184,11 @@ def test_finish(run_folder, folder):
     run_folder.save_checkpoint(last, VALUES, {})
     assert not run_folder.finished()
     run_folder.finish(VALUES)
-    row, model = (folder / "DONE").read_text().splitlines()
+    row, rows, pushes, model = (folder / "DONE").read_text().splitlines()
     assert run_folder.finished() and json.loads(row)["epoch"] == str(last)
     assert model == f"model {digest(folder / 'model.params')}"
+    assert rows == f"rows {digest(folder / 'metrics.csv')}"
+    assert pushes == f"pushes {digest(folder / 'pushes.csv')}"
     assert bits(load_arrays(folder / "model.params")) == bits(VALUES)
     assert list_checkpoints(folder / "checkpoint") == [] and leftovers(folder) == []
 

@@ -102,7 +102,9 @@ def test_a_killed_language_model_resumed_equals_unbroken(run_and_kill, tiny, tmp
 
 
 @pytest.mark.parametrize(
-    "number, exit_code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+    "number, exit_code",
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["SIGINT", "SIGTERM", "SIGHUP"],
 )
 def test_interrupted_from_outside(start, tmp_path, number, exit_code):
     """It saves, has its own exit code, and prints a command that resumes and can be pasted."""

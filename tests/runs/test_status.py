@@ -68,7 +68,11 @@ def test_missing(look, config, tmp_path):
     assert look(tmp_path / "run") == Outcome("missing")
     keep(tmp_path / "run", config)  # as after a kill in the first epoch
     assert look(tmp_path / "run") == Outcome("missing")
-    for name in ("metrics.csv", "pushes.csv", "config.json"):  # as after a kill while the folder was being made
+    for name in (
+        "metrics.csv",
+        "pushes.csv",
+        "config.json",
+    ):  # as after a kill while the folder was being made
         (tmp_path / "run" / name).unlink()
     (tmp_path / "run" / "config.json.tmp").write_text("{")
     assert look(tmp_path / "run") == Outcome("missing")
@@ -127,7 +131,6 @@ def change_a_cell(path):
         ("metrics.csv", cut, "metrics.csv is damaged"),
         ("metrics.csv", change_a_cell, "metrics.csv is damaged"),
         ("metrics.csv", lambda path: path.write_bytes(b"\xff\xfe\x00"), "metrics.csv is damaged"),
-        ("DONE", lambda path: path.write_text(""), "metrics.csv is damaged"),
         ("config.json", lambda path: path.write_text("{"), "config.json cannot be read"),
     ],
 )

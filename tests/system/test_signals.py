@@ -7,11 +7,13 @@ import pytest
 
 from slsgd_mx.system import signals
 
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @pytest.fixture
 def handlers():
     """Install the handlers; restore those of pytest afterwards."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in NUMBERS}
     signals.install()
     yield
     signals.install()  # discards the recorded signals
@@ -32,13 +34,20 @@ class InterruptedWhenDeleted:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_swallowed_interrupt_is_raised_by_the_next_check(handlers, number):
     signals.check()  # no signal yet
     InterruptedWhenDeleted(number)
     with pytest.raises(KeyboardInterrupt) as caught:
         signals.check()
     assert caught.value.args == (number,)
+
+
+def test_under_nohup_a_closed_session_does_not_interrupt(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signals.install()
+    os.kill(os.getpid(), signal.SIGHUP)
+    signals.check()
 
 
 def test_a_held_interrupt_is_raised_by_the_next_check(handlers):

@@ -1,0 +1,103 @@
+"""Digests that prove what a run computed: of its rows, its record of pushes and its final model.
+
+A finished run stores them in DONE and, a second time, in manifest.json; every checkpoint stores
+those of the rows so far.  Runs of 0.1.0 have a digest of the model only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.pushes import FILE as PUSHES
+from slsgd_mx.system.files import digest, read_text
+
+FILES = {"rows": "metrics.csv", "pushes": PUSHES, "model": "model.params"}
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What a finished run stores about itself: its last row, and digests by ``FILES``."""
+
+    last: Dict[str, str]
+    digests: Dict[str, str]
+
+    @property
+    def verifiable(self) -> bool:
+        """Whether its rows can be verified; those of 0.1.0 cannot."""
+        return "rows" in self.digests
+
+    def to_text(self) -> str:
+        """The content of DONE: the last row, then a line for each digest."""
+        lines = [f"{name} {value}" for name, value in self.digests.items()]
+        return "\n".join([json.dumps(self.last), *lines]) + "\n"
+
+    def to_dict(self) -> Dict[str, Any]:
+        """What manifest.json holds."""
+        return {"last": self.last, "digests": self.digests}
+
+
+def close(folder: Path, last: Dict[str, str]) -> Closing:
+    """The closing record of a run whose files are complete."""
+    return Closing(last, {name: digest(folder / file) for name, file in FILES.items()})
+
+
+def read_closing(folder: Path) -> Optional[Closing]:
+    """The closing record, from DONE or, if that is missing or damaged, from manifest.json.
+
+    None if the run is not finished; a RunError if DONE is damaged and there is no other copy.
+    """
+    done = folder / "DONE"
+    copy = _from_manifest(folder)
+    if not done.exists():
+        return copy
+    found = _from_done(done)
+    if found is None and copy is None:
+        raise RunError(
+            f"{done} is damaged, and nothing else proves that the run is finished. Its rows and "
+            f"its model are kept: restore the file, or move {folder} away to compute the run again"
+        )
+    if found is None or (copy is not None and problems(folder, found)):
+        return copy
+    return found
+
+
+def _from_done(path: Path) -> Optional[Closing]:
+    try:
+        first, *rest = read_text(path).splitlines()
+        last = dict(json.loads(first))
+        pairs = dict(line.split(" ") for line in rest)
+        last["epoch"]
+    except (RunError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Closing(last, {name: value for name, value in pairs.items() if name in FILES})
+
+
+def _from_manifest(folder: Path) -> Optional[Closing]:
+    try:
+        stored = json.loads(read_text(folder / "manifest.json"))["finished"]
+        return Closing(dict(stored["last"]), dict(stored["digests"]))
+    except (OSError, RunError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def problems(folder: Path, closing: Closing) -> List[str]:
+    """What is missing or was changed since the run finished, one sentence each."""
+    found = []
+    for name, known in closing.digests.items():
+        path = folder / FILES[name]
+        if not path.is_file():
+            found.append(f"{path} is damaged: it is missing")
+        elif digest(path) != known:
+            found.append(f"{path} is damaged: it was changed after the run finished")
+    return found
+
+
+def digest_of_lines(path: Path, count: int) -> str:
+    """The digest of a file's first lines, such as the rows up to a checkpoint."""
+    lines = read_text(path).splitlines(keepends=True)[:count] if path.exists() else []
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]

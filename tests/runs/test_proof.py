@@ -1,0 +1,205 @@
+"""Results prove themselves: what was changed is noticed, what is good is kept."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers.run_folders import VALUES, cut, flip, forget_digests, interrupt, numbers
+
+from slsgd_mx.cli import main
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs import checkpoints
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.status import read_outcome
+from slsgd_mx.runs.trainer import train
+from slsgd_mx.runs.verify import verify_run
+from slsgd_mx.system.files import digest, save_arrays
+
+pytestmark = pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
+
+
+@pytest.fixture
+def done(tiny, tmp_path):
+    """A finished run."""
+    config = tiny(epochs=4, eval_every=2)
+    train(config, tmp_path / "run")
+    return RunFolder(tmp_path / "run", config)
+
+
+def change_a_number(path):
+    lines = path.read_text().splitlines()
+    cells = lines[1].split(",")
+    cells[2] = repr(float(cells[2]) + 1e-9)
+    path.write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]) + "\n")
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "pushes.csv", "model.params"])
+@pytest.mark.parametrize("harm", [flip, cut, os.unlink, change_a_number])
+def test_a_finished_run_that_was_altered_is_not_done(done, name, harm):
+    if harm is change_a_number and name != "metrics.csv":
+        pytest.skip("numbers of rows only")
+    harm(done.path / name)
+    before = {path.name: path.read_bytes() for path in done.path.iterdir() if path.is_file()}
+    with pytest.raises(RunError, match=f"{name} is damaged: .*compute the run again"):
+        done.finished()
+    with pytest.raises(RunError, match=f"{name} is damaged"):
+        train(done.config, done.path)
+    assert read_outcome(done.path, done.config).state == "damaged"
+    after = {path.name: path.read_bytes() for path in done.path.iterdir() if path.is_file()}
+    assert after == before  # nothing is truncated or removed
+
+
+@pytest.mark.parametrize("harm", [os.unlink, lambda path: path.write_text("{}"), cut])
+def test_a_lost_closing_record_is_read_from_the_manifest(done, harm):
+    harm(done.path / "DONE")
+    assert done.finished() and read_outcome(done.path, done.config).state == "done"
+    change_a_number(done.path / "metrics.csv")
+    with pytest.raises(RunError, match="is damaged"):
+        done.finished()
+
+
+def test_a_damaged_closing_record_without_a_copy_keeps_rows_and_model(done):
+    forget_digests(done.path)
+    (done.path / "DONE").write_text("rubbish")
+    with pytest.raises(RunError, match="DONE is damaged.*rows and its model are kept"):
+        train(done.config, done.path)
+    assert (done.path / "model.params").exists() and len(done.rows()) == 2
+
+
+def test_a_run_of_an_earlier_version_is_accepted(done):
+    forget_digests(done.path)
+    assert done.finished()
+    flip(done.path / "model.params")  # the only digest that 0.1.0 stored
+    with pytest.raises(RunError, match=r"model\.params is damaged"):
+        done.finished()
+
+
+def test_rows_without_a_checkpoint_are_kept_aside(done, capsys):
+    """The closing record and the digests are lost: the run starts again, its rows stay."""
+    expected, rows = numbers(done.path), (done.path / "metrics.csv").read_bytes()
+    forget_digests(done.path)
+    (done.path / "DONE").unlink()
+    shutil.rmtree(done.path / "checkpoint")
+    train(done.config, done.path)
+    assert (done.path / "metrics.csv.before-1").read_bytes() == rows
+    assert "kept in metrics.csv.before-1" in capsys.readouterr().err
+    assert numbers(done.path) == expected
+
+
+def test_rows_changed_before_a_checkpoint_are_noticed_on_resuming(tiny, tmp_path):
+    config = tiny(epochs=6, eval_every=1)
+    interrupt(config, tmp_path / "run", 4)
+    change_a_number(tmp_path / "run" / "metrics.csv")
+    with pytest.raises(RunError, match=r"metrics\.csv is damaged"):
+        train(config, tmp_path / "run")
+
+
+def test_verify_says_what_is_wrong(done, tiny, tmp_path):
+    assert verify_run(done.path).result == "verified"
+    interrupt(tiny(epochs=6), tmp_path / "part", 2)
+    assert verify_run(tmp_path / "part").result == "not finished"
+    flip(done.path / "model.params")
+    check = verify_run(done.path)
+    assert check.result == "wrong" and not check.ok and "model.params is damaged" in check.why
+    result = CliRunner().invoke(main, ["runs", "verify", "--runs", str(tmp_path)])
+    assert result.exit_code == 1 and "1 of 2 runs are not what they were" in result.output
+    flip(done.path / "model.params")
+    forget_digests(done.path)
+    assert verify_run(done.path).result == "not verifiable"
+    result = CliRunner().invoke(main, ["runs", "verify", str(done.path), "--json"])
+    assert result.exit_code == 0 and json.loads(result.stdout)[0]["result"] == "not verifiable"
+
+
+# ---- files that could do harm --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [".lock", "config.json.tmp", "metrics.csv.tmp", "DONE.tmp"])
+def test_links_are_not_followed(tiny, tmp_path, name):
+    target, config = tmp_path / "precious", tiny(epochs=2)
+    target.write_text("mine")
+    interrupt(config, tmp_path / "run", 1)
+    path = tmp_path / "run" / name
+    if path.exists():
+        path.unlink()
+    path.symlink_to(target)
+    try:
+        train(config, tmp_path / "run")
+    except RunError as error:
+        assert name == ".lock" and "cannot write" in str(error)
+    assert target.read_text() == "mine"
+
+
+def test_files_of_a_user_are_not_deleted(tiny, tmp_path):
+    config = tiny(epochs=2)
+    interrupt(config, tmp_path / "run", 1)
+    (tmp_path / "run" / "notes.tmp").write_text("mine")
+    train(config, tmp_path / "run")
+    assert (tmp_path / "run" / "notes.tmp").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.csv", "DONE", "manifest.json", ".lock"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_in_place_of_files_are_errors(done, name, make):
+    (done.path / name).unlink()
+    make(done.path / name)
+    try:
+        train(done.config, done.path)
+        assert name in ("DONE", "manifest.json", ".lock")  # not needed for a finished run
+    except RunError as error:
+        assert len(str(error).splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 400, '{"sessions": 3}', "null"])
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "DONE"])
+def test_strange_json_is_an_error_of_one_sentence(tiny, tmp_path, name, text):
+    config = tiny(epochs=4)
+    interrupt(config, tmp_path / "run", 2)
+    (tmp_path / "run" / name).write_text(text)
+    with pytest.raises(RunError) as error:
+        train(config, tmp_path / "run")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def rename_after_its_digest(path, epoch):
+    return path.rename(path.with_name(f"epoch-{epoch:06d}.{digest(path)}.params"))
+
+
+NOTES = np.frombuffer(json.dumps({"epoch": 2}).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "values, epoch",
+    [
+        (VALUES, 2),  # no notes
+        ({**VALUES, "notes": np.frombuffer(b"[", np.uint8)}, 2),
+        ({**VALUES, "notes": np.frombuffer(b"[3]", np.uint8)}, 2),
+        ({**VALUES, "notes": NOTES}, 3),  # another epoch than the name says
+        ({**VALUES, "notes": np.frombuffer(b'{"epoch": "2"}', np.uint8)}, 2),
+        ({**VALUES, "notes": NOTES}, 2),  # parameters of another model
+    ],
+)
+def test_checkpoints_with_a_valid_digest_and_wrong_contents(tiny, tmp_path, values, epoch):
+    config = tiny(epochs=4, eval_every=4)
+    interrupt(config, tmp_path / "run", 2)
+    folder = tmp_path / "run" / "checkpoint"
+    for path in checkpoints.list_checkpoints(folder):
+        path.unlink()
+    save_arrays(folder / "new", values)
+    rename_after_its_digest(folder / "new", epoch)
+    with pytest.raises(RunError) as error:
+        train(config, tmp_path / "run")
+    assert str(folder) in str(error.value)
+
+
+def test_a_checkpoint_after_the_end_is_refused_at_once(tiny, tmp_path):
+    config = tiny(epochs=4)
+    interrupt(config, tmp_path / "run", 2)
+    folder = tmp_path / "run" / "checkpoint"
+    notes = np.frombuffer(json.dumps({"epoch": 30_000_000}).encode(), np.uint8)
+    save_arrays(folder / "new", {**VALUES, "notes": notes})
+    rename_after_its_digest(folder / "new", 30_000_000)
+    with pytest.raises(RunError, match="after epoch 30000000, but the run ends at T=4"):
+        train(config, tmp_path / "run")
