@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import selectors
 import signal
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, Deque, Dict, List, Optional, Sequence
 
+from slsgd_mx.system.files import warn
 from slsgd_mx.system.processes import Child, Message, how_it_ended, tail
+
+RETRIES = 2  # of a job whose process is killed, for example because memory ran out
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Pool:
     def run(self, jobs: Sequence[Job], listener: Optional[Listener] = None) -> Dict[str, Result]:
         """Do all jobs, each after the one it needs; return their results by name."""
         results: Dict[str, Result] = {}
-        self.blocked = {}
+        self.blocked, retries = {}, Counter()
         waiting: Deque[Job] = deque(jobs)
         notify = listener or (lambda job, message: None)
         while waiting or self.busy:
@@ -75,7 +78,14 @@ class Pool:
                         self._end(child, _result(message), results, notify)
                     else:
                         notify(child.job, message)
-                if child.ended and child in self.busy:
+                if not child.ended or child not in self.busy:
+                    continue
+                name, killed = child.job.name, child.process.wait() < 0
+                if killed and retries[name] < RETRIES:  # it resumes from its last checkpoint
+                    retries[name] += 1
+                    warn(f"{name}: {child.why_it_died()}; it is started again")
+                    waiting.appendleft(self._release(child).job)
+                else:
                     self._end(child, Result("failed", child.why_it_died()), results, notify)
         return results
 
@@ -114,15 +124,20 @@ class Pool:
                 selector.register(child.pipe, selectors.EVENT_READ, child)
             return [key.data for key, _ in selector.select(timeout=0.5)]
 
-    def _end(
-        self, child: _Child, result: Result, results: Dict[str, Result], notify: Listener
-    ) -> None:
+    def _release(self, child: _Child) -> _Child:
+        """Take a process off its job."""
         self.busy.remove(child)
         if child.ended:
             child.process.wait()
             child.close()
         else:
             self.idle.append(child)
+        return child
+
+    def _end(
+        self, child: _Child, result: Result, results: Dict[str, Result], notify: Listener
+    ) -> None:
+        self._release(child)
         results[child.job.name] = result
         if result.content.get("kind") == "DiskError":
             self.blocked[""] = result.why

@@ -14,7 +14,7 @@ from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.sweeps import job as jobs_module
-from slsgd_mx.sweeps.pool import Job, Pool
+from slsgd_mx.sweeps.pool import RETRIES, Job, Pool
 from slsgd_mx.system.processes import Child
 from slsgd_mx.system.threads import thread_count
 
@@ -176,13 +176,14 @@ def test_a_job_waits_for_a_folder_in_use(pool, job, small, tmp_path, monkeypatch
 def test_a_killed_process_fails_its_job_only(pool, job, tmp_path, number):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "victim.log").write_text("of an earlier job\n")
-    recorder = Recorder(pool)
+    recorder, killed = Recorder(pool), []
 
     def kill(running, message):
         recorder(running, message)
-        if recorder.events[-1] == ("victim", "epoch", 1):
+        if recorder.events[-1][:2] == ("victim", "epoch"):
             (tmp_path / "logs" / "victim.log").write_text("its last line\n")
-            os.kill(pool.busy[0].process.pid, number)
+            killed.append(next(c for c in pool.busy if c.job.name == "victim").process.pid)
+            os.kill(killed[-1], number)
 
     jobs = [job("victim", epochs=NO_END), job("after", needs="victim")]
     jobs += [job("last", needs="after"), job("other", seed=1)]
@@ -190,6 +191,7 @@ def test_a_killed_process_fails_its_job_only(pool, job, tmp_path, number):
     expected = dict(victim="failed", after="skipped", last="skipped", other="done")
     assert statuses(results) == expected
     if number == signal.SIGKILL:
+        assert len(set(killed)) == 1 + RETRIES
         assert "its process was killed by SIGKILL" in results["victim"].why
         assert results["victim"].why.endswith("victim.log ends with:\nits last line")
     else:
@@ -199,6 +201,23 @@ def test_a_killed_process_fails_its_job_only(pool, job, tmp_path, number):
     assert "starts after after" in results["last"].why
     assert recorder.processes["other"] != recorder.processes["victim"]
     assert ("victim", "end", None) in recorder.events and ("after", "end", None) in recorder.events
+
+
+def test_a_job_whose_process_is_killed_once_is_resumed(pool, job, tmp_path, capsys):
+    """Those that need it wait for it."""
+    killed = []
+
+    def kill(running, message):
+        if running.name == "victim" and message["event"] == "epoch" and not killed:
+            killed.append(pool.busy[0].process.pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    victim = job("victim", epochs=2, alpha_decay_epoch=2)
+    later = dict(epochs=3, alpha=0.5, alpha_decay_epoch=2)
+    results = pool.run([victim, job("after", needs="victim", **later)], kill)
+    assert statuses(results) == dict(victim="done", after="done") and killed
+    said = capsys.readouterr().err
+    assert "victim: its process was killed by SIGKILL" in said and "is started again" in said
 
 
 def test_an_idle_process_that_died_is_replaced(pool, job):
