@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from slsgd_mx.attacks import find_attack
+from slsgd_mx.attacks.engine import find_misfit
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Choice, replace_parameter
 from slsgd_mx.rules.pipeline import find_rule
@@ -173,9 +174,12 @@ class RunConfig:
             require(abs(scale) <= LARGEST, "attack_scale", scale, legal)
             require_name("attacker_start", start, STARTS)
             require(0 < self.boost <= LARGEST, "boost", self.boost, f"0 < boost <= {LARGEST:g}")
-            if known.labels is None:
+            if not known.poisons_data:
                 legal = f"boost=1 with {attack!r}, because only attacks on labels train a model"
                 require(self.boost == 1, "boost", self.boost, legal)
+            misfit = find_misfit(chosen, self.sizes)
+            if misfit:
+                raise ConfigError(misfit)
             needs = None
             if known.legal is not None and self.q:
                 needs = known.legal(self.k, self.q, self.b, chosen.parameters)
@@ -209,6 +213,12 @@ class RunConfig:
                 f"this configuration was made with {words[0]}, and here it would run with "
                 f"{words[1]}: restore the plug-in, or make the configuration anew"
             )
+
+    @property
+    def metrics(self) -> Tuple[str, ...]:
+        """The metrics in metrics.csv: those of the task, then those of the attack."""
+        measured = self.attacked and find_attack(self.attack).entry.trigger is not None
+        return (*self.sizes.metrics, *(self.sizes.attack_metrics if measured else ()))
 
     @property
     def data_seed(self) -> int:

@@ -36,6 +36,8 @@ class Sizes:
     unit: ClassVar[str] = "samples"  # what throughput is counted in
     data: ClassVar[str] = "own"  # "synthetic" if it is made up; titles of pictures say so
     partition: ClassVar[str] = "own"
+    poisons_inputs: ClassVar[bool] = False  # whether attacks may change inputs, not only labels
+    has_target: ClassVar[Optional[bool]] = None  # for colluding attacks; None: the task knows
 
     def validate(self, n: int) -> None:
         """Raise a ConfigError if a size is illegal, or cannot be divided among n devices."""
@@ -63,6 +65,11 @@ class Sizes:
     def sample(self, images: int) -> Sizes:
         """The sizes of a short run with the same network, to measure its speed."""
         return self
+
+    @property
+    def attack_metrics(self) -> Tuple[str, ...]:
+        """Further metrics of runs under an attack that changes test inputs."""
+        return ()
 
     @property
     def panels(self) -> Tuple[str, ...]:
@@ -147,7 +154,7 @@ def register_task(
         without presets has one, "small".
     **attributes
         Of the sizes: ``metrics`` (the names that ``evaluate`` returns), ``unit``,
-        ``default_attack``, ``data`` and ``partition``.
+        ``default_attack``, ``data``, ``partition`` and ``poisons_inputs``.
     """
 
     def register(made: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,7 +171,7 @@ def register_task(
 def _sizes_from(
     name: str, sizes: Union[None, Mapping[str, Any], Type[Sizes]], attributes: Dict[str, Any]
 ) -> Type[Sizes]:
-    known = ("metrics", "unit", "default_attack", "data", "partition", "panels")
+    known = ("metrics", "unit", "default_attack", "data", "partition", "panels", "poisons_inputs")
     for attribute in attributes:
         require_name("attribute of the sizes", attribute, known)
     namespace = {**attributes, "task": name}

@@ -4,6 +4,8 @@ An attack is chosen by ``NAME:key=value,...``.  A poisoned worker may
 
 * train on poisoned labels (``labels.py``): ``labels(y, context) -> y`` maps one device's labels,
   an int array of any shape;
+* train on poisoned samples (``samples.py``): ``samples(x, y, context) -> x, y`` maps one device's
+  inputs and labels, on tasks that allow it;
 * push something other than the model it trained (``pushes.py``): ``model(x, context) -> x`` maps
   one parameter, a float32 array;
 * never push at all: ``silent=True``;
@@ -39,6 +41,7 @@ from slsgd_mx.attacks.colluding import (
     needs_positive_z,
     optimal_alie,
     optimal_ipm,
+    push_backdoor,
     replace_model,
     sign_flip,
 )
@@ -46,6 +49,7 @@ from slsgd_mx.attacks.collusion import Collusion, Facts, Products
 from slsgd_mx.attacks.context import AttackContext
 from slsgd_mx.attacks.labels import flip_labels, permute_labels, shift_labels
 from slsgd_mx.attacks.pushes import add_noise, fill_with, negate_model
+from slsgd_mx.attacks.samples import add_patch, needs_images, plant_backdoor
 from slsgd_mx.attacks.worst_case import worst_case
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Choice, Parameter, Registry, number, one_of, whole
@@ -160,6 +164,22 @@ ATTACKS: Registry[Attack] = Registry(
             parameters={"factor": number(above=0)},
             uses_previous=True,
         ),
+        "backdoor": Attack(
+            "train on images of which a share has a bright corner and the label target",
+            samples=plant_backdoor,
+            trigger=add_patch,
+            collude=push_backdoor,
+            needs=("own",),
+            honest=0,
+            parameters={
+                "target": whole(0, least=0),
+                "share": number(0.5, above=0, most=1),
+                "factor": number(above=0),
+                **TRAINED,
+            },
+            uses_previous=True,
+            fits=needs_images,
+        ),
         "worst-case": Attack(
             "push what moves a coordinate-wise rule farthest from the task's known solution",
             collude=worst_case,
@@ -170,7 +190,7 @@ ATTACKS: Registry[Attack] = Registry(
 )
 
 
-KINDS = ("colluding", "block-sum", "whole-model", "labels", "model")
+KINDS = ("colluding", "block-sum", "whole-model", "labels", "samples", "model")
 
 
 def register_attack(
@@ -180,9 +200,9 @@ def register_attack(
 
     The function is, by its ``kind``, one of those that ``Attack`` describes: ``collude`` on a part
     of the coordinates ("colluding"), ``combine`` ("block-sum"), ``collude`` on whole models
-    ("whole-model"), ``labels`` or ``model``.  The other arguments are attributes of ``Attack``:
-    ``parameters``, ``needs``, ``honest``, ``uses_previous``, ``start``, ``scale``, ``legal``,
-    ``summary``.
+    ("whole-model"), ``labels``, ``samples`` or ``model``.  The other arguments are attributes of
+    ``Attack``: ``parameters``, ``needs``, ``honest``, ``uses_previous``, ``start``, ``scale``,
+    ``legal``, ``fits``, ``trigger``, ``summary``.
     """
 
     def register(function: Callable) -> Callable:

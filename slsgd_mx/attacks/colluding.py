@@ -67,6 +67,11 @@ def replace_model(seen: Collusion) -> np.ndarray:
     return np.stack([previous + factor * (own - previous) for own in seen.own])
 
 
+def push_backdoor(seen: Collusion) -> np.ndarray:
+    """What was trained on images with the backdoor, by model replacement if a factor is given."""
+    return np.stack(seen.own) if seen.parameters["factor"] is None else replace_model(seen)
+
+
 # ---------------------------------------------------------------------------- from inner products
 
 

@@ -21,3 +21,4 @@ class AttackContext:
     rng: np.random.Generator
     parameters: Mapping[str, Value] = field(default_factory=dict)
     t: int = 0
+    largest: float = 1.0  # the largest value of an input, such as 255 for pixels

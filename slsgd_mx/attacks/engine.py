@@ -99,6 +99,20 @@ def find_obstacle(choice: Choice[Attack], k: int, q: int, b: int) -> Optional[st
     return f"attack {choice.text} needs {needs}" if needs else None
 
 
+def find_misfit(choice: Choice[Attack], sizes: Any) -> Optional[str]:
+    """Why an attack is impossible on a workload, in words; None if it is possible or unknown."""
+    attack, task = choice.entry, sizes.task
+    if attack.samples is not None and not sizes.poisons_inputs:
+        return (
+            f"attack {choice.text} poisons inputs, which task {task} does not support: use a task "
+            "with images (cifar or images)"
+        )
+    if "target" in attack.needs and sizes.has_target is False:
+        return f"attack {choice.text} needs a target, and task {task} has none"
+    needs = attack.fits and attack.fits(sizes, choice.parameters)
+    return f"attack {choice.text} needs {needs}" if needs else None
+
+
 def require_given(choice: Choice[Attack], given: dict, honest: Sequence[Any]) -> None:
     """Raise a ConfigError if there are too few honest pushes or something else is missing."""
     least = choice.entry.honest

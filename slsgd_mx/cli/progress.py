@@ -102,7 +102,8 @@ class ProgressBar:
     def _move(self, progress: Progress) -> None:
         self.metrics.update(progress.metrics or {})
         sizes = self.config.sizes
-        order = [*sizes.panels, *(name for name in sizes.metrics if name not in sizes.panels)]
+        others = [name for name in headline(self.config) if name not in sizes.panels]
+        order = [*sizes.panels, *others]
         words = [_metric(name, self.metrics[name]) for name in order if name in self.metrics]
         speed = f"{progress.units / max(progress.seconds, 1e-9):.0f} {sizes.unit}/s"
         alpha = f"alpha {self.config.alpha_at(progress.epoch):g}"
@@ -111,11 +112,17 @@ class ProgressBar:
         self.bar.update()
 
     def _line(self, progress: Progress) -> str:
-        words = [_metric(name, value) for name, value in (progress.metrics or {}).items()]
+        found = progress.metrics or {}
+        words = [_metric(name, found[name]) for name in headline(self.config) if name in found]
         left = self.config.epochs - progress.epoch
         pace = (time.monotonic() - self.began) / max(1, progress.epoch - self.start)
         rest = f"; {duration(left * pace)} left" if left else ""
         return f"epoch {progress.epoch}/{self.config.epochs}: {', '.join(words)}{rest}"
+
+
+def headline(config: RunConfig) -> Sequence[str]:
+    """The metrics worth a line: the task's, and the success of the attack if it is measured."""
+    return config.metrics[: len(config.sizes.metrics) + 1]
 
 
 def _metric(name: str, value: float) -> str:

@@ -8,7 +8,7 @@ from typing import List, Optional
 
 from slsgd_mx.cli.engines import current_engine
 from slsgd_mx.cli.output import print_json, run_document, say
-from slsgd_mx.cli.progress import ProgressBar
+from slsgd_mx.cli.progress import ProgressBar, headline
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, RunError
 from slsgd_mx.figures.build import draw_runs, write_curves
@@ -77,5 +77,5 @@ def summarize(config: RunConfig, row: Row) -> str:
     >>> summarize(RunConfig(), {"train_loss": "1.5", "test_loss": "1.6", "test_accuracy": "0.4"})
     'train loss 1.5000, test loss 1.6000, test accuracy 0.4000'
     """
-    names = config.sizes.metrics
+    names = headline(config)
     return ", ".join(f"{name.replace('_', ' ')} {float(row[name]):.4f}" for name in names)

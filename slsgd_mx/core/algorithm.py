@@ -11,7 +11,7 @@ import numpy as np
 from slsgd_mx.attacks import AttackContext, find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.server import Server, Update
-from slsgd_mx.core.task import Task, Values
+from slsgd_mx.core.task import Poison, PoisonSamples, Task, Values
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
@@ -156,11 +156,8 @@ def prepare_attack(
 
 
 def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
-    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may train on poisoned labels and boost."""
-    poison = None
-    if poisoned and find_attack(config.attack).entry.labels is not None:
-        context = _context(config, task, "labels", t, device)
-        poison = partial(find_attack(config.attack).entry.labels, context=context)
+    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may train on poisoned data and boost."""
+    poison = poison_of(t, device, config, task) if poisoned else None
     steps = local_iterations(t, device, config, task)
     seed = integer_seed(config.seed, "train", t, device)
     boosted = poisoned and config.boost != 1
@@ -169,6 +166,17 @@ def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool
     for key in start:
         if task.moving_average[key]:  # trainable: not the statistics of batch normalisation
             boost(task.values[key], start[key], config.boost)
+
+
+def poison_of(t: int, device: int, config: RunConfig, task: Task) -> Optional[Poison]:
+    """What a poisoned worker does to its device's data; None: nothing."""
+    attack = find_attack(config.attack).entry
+    if attack.samples is not None:
+        context = _context(config, task, "samples", t, device)
+        return PoisonSamples(partial(attack.samples, context=context))
+    if attack.labels is not None:
+        return partial(attack.labels, context=_context(config, task, "labels", t, device))
+    return None
 
 
 Array = Union[np.ndarray, mx.nd.NDArray]
@@ -215,4 +223,4 @@ def _context(config: RunConfig, task: Task, purpose: str, t: int, device: int) -
     rng = stream(config.seed, f"attack-{purpose}", t, device)
     q, scale = len(select_poisoned(config, t)), config.attack_scale or 0.0
     parameters = find_attack(config.attack).parameters if config.attacked else {}
-    return AttackContext(config.k, q, task.classes, scale, rng, parameters, t)
+    return AttackContext(config.k, q, task.classes, scale, rng, parameters, t, task.largest)

@@ -15,11 +15,44 @@ from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tupl
 
 import numpy as np
 
+from slsgd_mx.errors import ConfigError
+
 if TYPE_CHECKING:  # a plug-in that defines a task must not import MXNet before its threads are set
     from slsgd_mx.system.mxnet import mx
 
 Poison = Callable[[np.ndarray], np.ndarray]  # one device's labels -> the labels it trains on
 Values = Dict[str, Union[np.ndarray, "mx.nd.NDArray"]]
+
+
+class PoisonSamples:
+    """A ``Poison`` of inputs as well: ``poison_samples`` applies it."""
+
+    def __init__(self, change: Callable[[np.ndarray, np.ndarray], tuple]) -> None:
+        self.samples = change
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        raise ConfigError("this attack poisons inputs, and the task poisons labels only")
+
+
+def poison_samples(
+    poison: Optional[Poison], x: np.ndarray, y: np.ndarray
+) -> Tuple[np.ndarray, np.ndarray]:
+    """The inputs and labels of a device that a worker trains on, whatever is poisoned.
+
+    >>> poison_samples(lambda y: 1 - y, np.array([0.5, 0.7]), np.array([0, 1]))
+    (array([0.5, 0.7]), array([1, 0]))
+    """
+    if poison is None:
+        return x, y
+    if not isinstance(poison, PoisonSamples):
+        return x, poison(y)
+    inputs, labels = map(np.asarray, poison.samples(x, y))
+    if inputs.shape != x.shape or labels.shape != y.shape:
+        raise ConfigError(
+            f"an attack returned inputs of shape {inputs.shape} and labels of shape "
+            f"{labels.shape}: needs {x.shape} and {y.shape}"
+        )
+    return inputs, labels
 
 
 class Task(abc.ABC):
@@ -34,6 +67,8 @@ class Task(abc.ABC):
         False: line 15 replaces the old value, whatever alpha is.  Default: True for all.
     classes : int
         Number of labels, for attacks on labels.
+    largest : float
+        The largest value of an input, for attacks on inputs.
     data_digest : str
         SHA-256 of the data; a resumed run must continue on the same data.
     units_per_step : int
@@ -46,6 +81,7 @@ class Task(abc.ABC):
 
     values: Values
     classes: int = 2
+    largest: float = 1.0
     data_digest: str = ""
     units_per_step: int = 1
     target: Optional[Values] = None
@@ -77,7 +113,8 @@ class Task(abc.ABC):
     ) -> None:
         """Run local SGD from ``values`` (lines 8-11); the seed decides all that is random.
 
-        ``poison`` maps the labels of the device to those that a poisoned worker trains on.
+        ``poison`` maps the labels of the device to those that a poisoned worker trains on.  A task
+        whose sizes have ``poisons_inputs`` calls ``poison_samples`` instead.
         """
 
     def evaluate(self) -> Dict[str, float]:

@@ -142,7 +142,7 @@ def threat(config: RunConfig) -> str:
         return "no attack"
     usual = find_attack(config.attack).entry
     words = [config.attack]
-    if usual.labels is not None:
+    if usual.poisons_data:
         words.append(f"{config.attacker_start} start")
     words += [f"scale {config.attack_scale:g}"] * (config.attack_scale != usual.scale)
     words += [f"boosted {config.boost:g} times"] * (config.boost != 1)

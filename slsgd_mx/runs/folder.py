@@ -59,7 +59,7 @@ class RunFolder:
 
     def __init__(self, path: Path, config: RunConfig) -> None:
         self.path, self.config = Path(path), config
-        self.columns = ("epoch", "alpha", *config.sizes.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
+        self.columns = ("epoch", "alpha", *config.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
         self._lock: Optional[IO[str]] = None
 
     def __enter__(self) -> RunFolder:
@@ -283,7 +283,7 @@ class RunFolder:
 
     def _are_complete(self, rows: List[Row]) -> bool:
         """Whether every row has an epoch and all metrics; other versions may have other columns."""
-        needed = {"epoch", *self.config.sizes.metrics}
+        needed = {"epoch", *self.config.metrics}
         return all(needed <= set(row) and None not in [*row, *row.values()] for row in rows)
 
     def _write_rows(self, rows: List[Row]) -> None:

@@ -42,7 +42,7 @@ def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:
     for epoch in (row["epoch"] for row in runs[0]):
         if all(epoch in rows for rows in by_epoch):
             repeats = [rows[epoch] for rows in by_epoch]
-            means = {m: np.mean([float(r[m]) for r in repeats]) for m in config.sizes.metrics}
+            means = {m: np.mean([float(r[m]) for r in repeats]) for m in config.metrics}
             averaged.append({"epoch": epoch, **{m: repr(float(v)) for m, v in means.items()}})
     return averaged
 

@@ -21,6 +21,6 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
 
 
 def complete(task: Task, config: RunConfig) -> Task:
-    """Tell a task the names of its metrics, which the sizes know."""
-    task.metric_names = config.sizes.metrics
+    """Tell a task the names of its metrics, which the configuration knows."""
+    task.metric_names = config.metrics
     return task

@@ -31,8 +31,10 @@ def context(k=10, q=2, classes=10, scale=1.0, seed=0):
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_does_one_thing(name):
     attack = ATTACKS[name]
-    acts = [attack.labels, attack.model, attack.silent or None, attack.collude, attack.combine]
-    assert sum(act is not None for act in acts) == 1 + (name == "model-replacement")
+    acts = [attack.labels, attack.samples, attack.model, attack.silent or None]
+    acts += [attack.collude, attack.combine]
+    both = ("model-replacement", "backdoor")  # poisoned data, and what is pushed
+    assert sum(act is not None for act in acts) == 1 + (name in both)
     assert attack.summary and attack.start in ("fresh", "pulled")
 
 

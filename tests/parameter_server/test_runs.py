@@ -70,6 +70,14 @@ def test_other_tasks_too(tiny, tmp_path):
     assert numbers(result.folder) == numbers(alone.folder)
 
 
+def test_a_backdoor_is_planted_and_measured_by_all_workers(tiny, tmp_path):
+    config = tiny(q=2, attack="backdoor:factor=2", test_images=60)
+    alone = train(config, tmp_path / "alone")
+    assert {"attack_success", "accuracy_9"} < set(alone.rows[-1])
+    result = launch(config, tmp_path / "run", options=Options(2, 2))
+    assert numbers(result.folder) == numbers(alone.folder)
+
+
 def test_one_engine_resumes_the_run_of_the_other(config, alone, tmp_path):
     def stop(progress):
         if progress.epoch == 4:

@@ -17,6 +17,8 @@ class Cifar(ImageSizes):
     """The paper's first workload, a CNN on images; the defaults are the paper's sizes."""
 
     task: ClassVar[str] = "cifar"
+    shape: ClassVar[Tuple[int, ...]] = (3, 24, 24)
+    classes: ClassVar[int] = 10
 
     data: str = "cifar10"
     partition: str = "balanced"

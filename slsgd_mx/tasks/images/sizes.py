@@ -22,7 +22,11 @@ class ImageSizes(Sizes):
     metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_accuracy")
     panels: ClassVar[Tuple[str, ...]] = ("test_accuracy", "train_loss")  # of the paper's figures
     unit: ClassVar[str] = "images"  # what throughput is counted in
+    poisons_inputs: ClassVar[bool] = True
+    has_target: ClassVar[Optional[bool]] = False
 
+    shape: Tuple[int, ...]  # of one image
+    classes: int
     partition: str
     train_images: int
     test_images: int
@@ -52,6 +56,10 @@ class ImageSizes(Sizes):
     def steps_per_pass(self, n: int, batch_size: int) -> float:
         """Approximate local iterations of one pass, averaged over devices."""
         return max(1.0, self.train_images / n / batch_size + (self.partition != "balanced") / 2)
+
+    @property
+    def attack_metrics(self) -> Tuple[str, ...]:
+        return ("attack_success", *(f"accuracy_{label}" for label in range(self.classes)))
 
     @property
     def amount(self) -> str:

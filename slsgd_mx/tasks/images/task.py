@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from slsgd_mx.attacks import AttackContext, find_attack
 from slsgd_mx.config import RunConfig
-from slsgd_mx.core.task import Poison
+from slsgd_mx.core.task import Poison, poison_samples
 from slsgd_mx.data.arrays import load_arrays
 from slsgd_mx.data.images import ImageData
 from slsgd_mx.errors import ConfigError
@@ -72,10 +74,22 @@ class ImagesTask(GluonTask):
             *cut_batches("train", sizes.loss_images, rows),
             *cut_batches("test", len(data.test_y)),
         ]
+        self.sets = dict(
+            train=(data.train_pixels, data.train_y), test=(data.test_pixels, data.test_y)
+        )
+        self.classwise = config.metrics != sizes.metrics
+        if self.classwise:
+            self.sets["triggered"] = triggered(config, data, classes, self.largest)
+            self.evaluated += cut_batches("triggered", len(self.sets["triggered"][1]))
         super().__init__(net)
         self.objective, self.scorer = _Objective(net), _Scorer(net)
         for block in (self.objective, self.scorer):
             block.hybridize(static_alloc=True, static_shape=True)
+
+    @cached_property
+    def largest(self) -> float:
+        pixels = self.data.train_pixels
+        return 255.0 if pixels.dtype == np.uint8 else float(pixels.max())
 
     def steps_per_pass(self, device: int) -> int:
         return -(-len(self.devices[device]) // self.batch_size)
@@ -85,12 +99,11 @@ class ImagesTask(GluonTask):
     ) -> Iterator[tuple]:
         """Yield minibatches of one device endlessly, reshuffled for every pass."""
         rows = self.devices[device]
-        labels = self.data.train_y[rows]
-        if poison is not None:
-            labels = poison(labels)
+        own = self.data.train_pixels[rows], self.data.train_y[rows]
+        pixels, labels = poison_samples(poison, *own)
         while True:
             for batch in shuffled_batches(len(rows), self.batch_size, rng):
-                yield self._inputs(self.data.train_pixels[rows[batch]], labels[batch])
+                yield self._inputs(pixels[batch], labels[batch])
 
     def loss(self, images: mx.nd.NDArray, labels: mx.nd.NDArray) -> mx.nd.NDArray:
         return self.objective(images, labels)
@@ -103,11 +116,9 @@ class ImagesTask(GluonTask):
 
     def score(self, part: int, parts: int) -> np.ndarray:
         """Return the cross entropies, then the hits (0 or 1), of each batch of this part."""
-        data = self.data
-        sets = dict(train=(data.train_pixels, data.train_y), test=(data.test_pixels, data.test_y))
         scores = []
         for batch in self.evaluated[part::parts]:
-            pixels, y = sets[batch.of]
+            pixels, y = self.sets[batch.of]
             scores += self.scorer(*self._inputs(pixels[batch.rows], y[batch.rows]))
         empty = [np.empty(0, np.float32)]
         return np.concatenate(empty + [array.asnumpy() for array in scores])
@@ -121,19 +132,52 @@ class ImagesTask(GluonTask):
                 values = scores[part][ends[part] :][: batch.size]
                 found.setdefault(name, []).append(values[batch.seen :])
                 ends[part] += batch.size
-        return {
-            name: float(np.concatenate(found[name]).mean(dtype=np.float64))
-            for name in ImageSizes.metrics
-        }
+        of_all = {name: np.concatenate(parts) for name, parts in found.items()}
+        if self.classwise:
+            of_all["attack_success"] = of_all["triggered_accuracy"]
+            for label in range(self.classes):
+                hits = of_all["test_accuracy"][self.data.test_y == label]
+                of_all[f"accuracy_{label}"] = hits
+        names = self.metric_names or ImageSizes.metrics
+        return {name: float(of_all[name].mean(dtype=np.float64)) for name in names}
 
     def _inputs(self, pixels: np.ndarray, labels: np.ndarray) -> Tuple[mx.nd.NDArray, ...]:
         return as_ndarray(self.data.prepared(pixels)), as_ndarray(labels.astype(np.float32))
 
 
+def triggered(
+    config: RunConfig, data: ImageData, classes: int, largest: float
+) -> Tuple[np.ndarray, np.ndarray]:
+    """The test images of classes other than the attack's target, changed by its trigger.
+
+    Their labels are the target, so that a hit is a success of the attack.
+    """
+    missing = sorted(set(range(classes)) - set(data.test_y.tolist()))
+    if missing:
+        raise ConfigError(
+            f"attack {config.attack} is measured by the accuracy of each class, and the test set "
+            f"has no image of class {missing[0]}: needs at least one of each"
+        )
+    chosen = find_attack(config.attack)
+    target, scale = chosen.parameters["target"], config.attack_scale or 0.0
+    others = data.test_y != target
+    rng = stream(config.seed, "attack-trigger")
+    context = AttackContext(
+        config.k, config.q, classes, scale, rng, chosen.parameters, largest=largest
+    )
+    pixels = np.asarray(chosen.entry.trigger(data.test_pixels[others], context))
+    shape = (int(others.sum()), *data.test_pixels.shape[1:])
+    if pixels.shape != shape:
+        raise ConfigError(
+            f"the trigger of {config.attack} returned inputs of shape {pixels.shape}: needs {shape}"
+        )
+    return pixels, np.full(len(pixels), target, np.int32)
+
+
 class Batch(NamedTuple):
     """Images of an evaluation; the first ``seen`` were already in the previous batch."""
 
-    of: str  # "train" or "test"
+    of: str  # "train", "test" or "triggered"
     rows: Union[slice, np.ndarray]
     size: int
     seen: int
