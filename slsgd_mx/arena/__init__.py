@@ -1,6 +1,8 @@
 """The arena: aggregation rules against attacks, and which rule survives what.
 
 grid       the cells of an arena: a rule, an attack, and the runs that decide between them
-results    final accuracies of the cells, tables, and a verdict in words
-pictures   the heat map, and the curves behind its cells
+results    final accuracies of the cells, and which pushes the rules used
+verdict    the same in words
+tables     the same as CSV and JSON
+pictures   heat maps, and the curves behind the cells
 """

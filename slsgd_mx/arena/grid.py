@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from slsgd_mx.attacks import find_attack
+from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import preset
@@ -71,6 +72,7 @@ class Arena:
     repeats: int = 1
     seed: int = 0
     task: str = "cifar"
+    servers: int = 1  # of each run; with several, whole models cannot be compared
     changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset
 
     def __post_init__(self) -> None:
@@ -96,11 +98,25 @@ class Arena:
         return [self._cell(setting, rule, attack) for rule in self.rules for attack in self.columns]
 
     def runs(self) -> List[RunConfig]:
-        """Every run, each once."""
+        """Every run, each once; a ConfigError if all cells are empty."""
         cells = [cell for setting in self.settings for cell in self.cells(setting)]
+        if not any(cell.runs for cell in cells):
+            raise ConfigError(f"no cell of this arena can be computed: {cells[0].why_empty}")
         return list(dict.fromkeys(run for cell in cells for run in cell.runs))
 
+    def empty_cells(self) -> Dict[str, str]:
+        """Why cells cannot be computed, by rule and attack."""
+        return {
+            f"{cell.rule} / {cell.attack}": cell.why_empty
+            for setting in self.settings
+            for cell in self.cells(setting)
+            if cell.why_empty
+        }
+
     def _cell(self, setting: Setting, rule: str, attack: str) -> Cell:
+        shared = self._why_not_shared(rule, attack)
+        if shared is not None:
+            return Cell(rule, attack, why_empty=shared)
         try:
             base = self._config(setting, rule, attack)
         except ConfigError:
@@ -121,13 +137,23 @@ class Arena:
         return preset(self.task, self.preset, **asked)
 
     def _reason(self, setting: Setting, rule: str, attack: str) -> Optional[str]:
-        """Why a rule or an attack is illegal for k, b and q; None if something else is wrong."""
-        k = self._config(replace(setting, b=0), "mean", CLEAN).k
-        reason = find_rule(rule).obstacle(k, setting.b)
-        if reason is not None or attack == CLEAN:
+        """Why a rule is illegal for k and b, or an attack for k, q, b and the task.
+
+        None if something else is wrong.
+        """
+        usual = self._config(replace(setting, b=0), "mean", CLEAN)
+        reason = find_rule(rule).obstacle(usual.k, setting.b)
+        if reason is not None or attack == CLEAN or setting.q > usual.k:
             return reason
         chosen = find_attack(attack)
-        if chosen.entry.legal is None or setting.q > k:
+        misfit = find_misfit(chosen, usual.sizes)
+        return misfit or find_obstacle(chosen, usual.k, setting.q, setting.b)
+
+    def _why_not_shared(self, rule: str, attack: str) -> Optional[str]:
+        """Why several servers cannot compute a cell; None if they can."""
+        whole = [f"rule {rule}"] * find_rule(rule).whole
+        if attack != CLEAN and find_attack(attack).entry.whole:
+            whole.append(f"attack {attack}")
+        if not whole or self.servers == 1:
             return None
-        needs = chosen.entry.legal(k, setting.q, setting.b, chosen.parameters)
-        return None if needs is None else f"{attack} needs {needs}"
+        return f"{whole[0]} compares whole models: needs servers = 1, not {self.servers}"

@@ -1,15 +1,16 @@
-"""The heat map of an arena, and the curves behind its cells."""
+"""The heat maps of an arena, and the curves behind its cells."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Sequence
+from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN
-from slsgd_mx.arena.results import METRIC, Board
+from slsgd_mx.arena.results import METRIC, Board, Score
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, new_figure, write
@@ -20,96 +21,193 @@ if TYPE_CHECKING:
     from slsgd_mx.figures.style import Paths
 
 WORST = "worst"
+DARK, LIGHT = ("#4A1486", "#9E9AC8", "#FCFBFD"), ("#FCFBFD", "#9E9AC8", "#4A1486")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One heat map: values (rules, columns) with a text in each cell; NaN is grey."""
+
+    title: str
+    rules: Sequence[str]
+    columns: Sequence[str]
+    values: np.ndarray
+    texts: List[List[str]]
+    colours: Sequence[str]  # from the lowest to the highest value
+    top: float  # the highest value
+    framed: Optional[Tuple[int, int]] = None  # the row and column of a cell with a frame
+    bars: Sequence[float] = field(default_factory=tuple)  # vertical lines
 
 
 def draw_heat_maps(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
     """One heat map for each board, rules by attacks, with each rule's worst attack on the right."""
+    return _draw([_accuracies(board) for board in boards], path, title, note)
+
+
+def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
+    """One heat map for each board: how much of the poisoned pushes each rule used."""
+    return _draw([_shares(board) for board in boards], path, title, note)
+
+
+def _accuracies(board: Board) -> Grid:
+    """Dark means broken; a frame marks the best worst case."""
+    worst = [board.worst(rule) for rule in board.rules]
+    ends = np.array([math.nan if score is None else score.mean for score in worst])
+    values = np.column_stack([_values(board, lambda score: score.mean), ends])
+    texts = [
+        [*(_accuracy(board.scores[rule, c]) for c in board.columns), _worst(score)]
+        for rule, score in zip(board.rules, worst)
+    ]
+    last = len(board.columns)
+    return Grid(
+        _title(board),
+        board.rules,
+        [*board.columns, WORST],
+        values,
+        texts,
+        DARK,
+        max(0.1, np.nanmax(values)) if np.isfinite(values).any() else 1.0,
+        (int(np.nanargmax(ends)), last) if np.isfinite(ends).any() else None,
+        (0.5, last - 0.5),
+    )
+
+
+def _shares(board: Board) -> Grid:
+    """Dark means that poisoned pushes were used."""
+    values = _values(board, lambda score: score.poisoned_used)
+    texts = [[_used(board.scores[rule, c]) for c in board.columns] for rule in board.rules]
+    return Grid(_title(board), board.rules, board.columns, values, texts, LIGHT, 1.0, bars=(0.5,))
+
+
+def _values(board: Board, value: Callable[[Score], float]) -> np.ndarray:
+    rows = [[value(board.scores[rule, c]) for c in board.columns] for rule in board.rules]
+    return np.array(rows, float)
+
+
+def _title(board: Board) -> str:
+    return str(board.setting).replace("alpha=", r"$\alpha$=")
+
+
+def _accuracy(score: Score) -> str:
+    """What a cell of the accuracies says."""
+    if score.cell.why_empty or not score.values:
+        return _absent(score)
+    lines = [f"{score.mean:.3f}"]
+    lines += [f"±{score.spread:.3f}"] * (len(score.values) > 1)
+    lines += [f"{score.diverged} diverged"] * bool(score.diverged)
+    lines += [] if math.isnan(score.attack_success) else [f"success {score.attack_success:.2f}"]
+    return "\n".join(lines)
+
+
+def _worst(score: Optional[Score]) -> str:
+    return "" if score is None else f"{score.mean:.3f}\n{score.cell.attack.partition(':')[0]}"
+
+
+def _used(score: Score) -> str:
+    """What a cell of the used pushes says."""
+    if score.cell.why_empty or not score.values:
+        return _absent(score)
+    if math.isnan(score.honest_lost) and math.isnan(score.poisoned_used):
+        return "not\nrecorded"
+    lines = [] if math.isnan(score.poisoned_used) else [f"{score.poisoned_used:.2f}"]
+    lines += [] if math.isnan(score.honest_lost) else [f"lost {score.honest_lost:.2f}"]
+    return "\n".join(lines)
+
+
+def _absent(score: Score) -> str:
+    return "illegal" if score.cell.why_empty else "missing"
+
+
+def _draw(grids: Sequence[Grid], path: Paths, title: str, note: str) -> List[Path]:
     paths = as_paths(path)
-    rules, columns = len(boards[0].rules), len(boards[0].columns) + 1
-    width = 2.6 + 0.92 * columns
-    height = 1.5 + 0.42 * rules
-    across = 1 if len(boards) == 1 else 2
-    down = -(-len(boards) // across)
+    width = 2.6 + 0.92 * len(grids[0].columns)
+    height = 1.5 + 0.42 * len(grids[0].rules)
+    across = 1 if len(grids) == 1 else 2
+    down = -(-len(grids) // across)
     with new_figure(width * across, height * down + 0.7) as figure:
         axes = figure.subplots(down, across, squeeze=False)
-        for ax in list(axes.flat)[len(boards) :]:
+        for ax in list(axes.flat)[len(grids) :]:
             ax.remove()
-        for board, ax in zip(boards, axes.flat):
-            _draw_board(ax, board)
+        for grid, ax in zip(grids, axes.flat):
+            _draw_grid(ax, grid)
         figure.suptitle(title, fontsize=13)
         figure.text(0.5, 0.008, note, ha="center", va="bottom", fontsize=8, color=GREY, wrap=True)
         figure.tight_layout(rect=(0, 0.04 / down + 0.02, 1, 0.995))
         return write(figure, paths)
 
 
-def _draw_board(ax: Axes, board: Board) -> None:
+def _draw_grid(ax: Axes, grid: Grid) -> None:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import Rectangle
 
-    # Dark means broken: one hue, readable in greyscale and by colour-blind readers.
-    colours = LinearSegmentedColormap.from_list("accuracy", ["#4A1486", "#9E9AC8", "#FCFBFD"])
-    columns = [*board.columns, WORST]
-    values = np.full((len(board.rules), len(columns)), np.nan)
-    for i, rule in enumerate(board.rules):
-        for j, attack in enumerate(board.columns):
-            values[i, j] = board.scores[rule, attack].mean
-        worst = board.worst(rule)
-        values[i, -1] = math.nan if worst is None else worst.mean
-    top = np.nanmax(values) if np.isfinite(values).any() else 1.0
-    ax.imshow(
-        np.ma.masked_invalid(values), cmap=colours, vmin=0.0, vmax=max(top, 0.1), aspect="auto"
-    )
+    # One hue: readable in greyscale and by colour-blind readers.
+    colours = LinearSegmentedColormap.from_list("arena", list(grid.colours))
+    shown = np.ma.masked_invalid(grid.values)
+    ax.imshow(shown, cmap=colours, vmin=0.0, vmax=grid.top, aspect="auto")
     ax.set_facecolor("#EEEEEE")
     ax.grid(False)
-    for i, rule in enumerate(board.rules):
-        for j in range(len(columns)):
-            text, size = _cell_text(board, rule, j)
-            dark = values[i, j] < 0.55 * top
-            ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
-    best = values[:, -1]
-    if np.isfinite(best).any():
-        row = int(np.nanargmax(best))
-        edge = Rectangle((len(columns) - 1.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")
+    for (i, j), value in np.ndenumerate(grid.values):
+        text = grid.texts[i][j]
+        share = 1.0 if math.isnan(value) else value / grid.top
+        dark = (share < 0.55) if grid.colours is DARK else (share > 0.55 and not math.isnan(value))
+        size = 8 if max(map(len, text.split("\n"))) <= 6 else 6.5
+        ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
+    if grid.framed is not None:
+        row, column = grid.framed
+        edge = Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")
         ax.add_patch(edge)
-    ax.axvline(0.5, color="k", lw=0.8)
-    ax.axvline(len(columns) - 1.5, color="k", lw=0.8)
-    names = ["no attack" if c == CLEAN else c.replace(":", ":\n") for c in columns]
-    ax.set_xticks(range(len(columns)))
+    for place in grid.bars:
+        ax.axvline(place, color="k", lw=0.8)
+    names = ["no attack" if c == CLEAN else c.replace(":", ":\n") for c in grid.columns]
+    ax.set_xticks(range(len(names)))
     ax.set_xticklabels(names, fontsize=8, rotation=30, ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(len(board.rules)))
-    ax.set_yticklabels(board.rules, fontsize=9)
+    ax.set_yticks(range(len(grid.rules)))
+    ax.set_yticklabels(grid.rules, fontsize=9)
     ax.tick_params(length=0)
-    ax.set_title(str(board.setting).replace("alpha=", r"$\alpha$="))
-
-
-def _cell_text(board: Board, rule: str, column: int) -> tuple:
-    """What a cell says, and its font size."""
-    if column == len(board.columns):
-        worst = board.worst(rule)
-        if worst is None:
-            return "", 8
-        return f"{worst.mean:.3f}\n{worst.cell.attack.partition(':')[0]}", 6.5
-    score = board.scores[rule, board.columns[column]]
-    if score.cell.why_empty:
-        return "illegal", 7
-    if not score.values:
-        return "missing", 7
-    spread = f"\n±{score.spread:.3f}" if len(score.values) > 1 else ""
-    broken = f"\n{score.diverged} diverged" if score.diverged else ""
-    return f"{score.mean:.3f}{spread}{broken}", 8
+    ax.set_title(grid.title)
 
 
 def draw_curves(board: Board, path: Paths, title: str, note: str) -> List[Path]:
     """The curves behind the cells: a panel for each attack, a curve for each rule."""
     panels = []
     for attack in board.columns:
-        curves = []
-        for style, rule in enumerate(board.rules):
-            cell = board.scores[rule, attack].cell
-            rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
-            empty = Curve(rule, np.array([]), np.zeros((1, 0)))
-            curve = metric_curve(rule, rows, METRIC) if rows else empty
-            curves.append(Curve(rule, curve.x, curve.y, style))
+        curves = [
+            _curve(board, (rule, attack), rule, style) for style, rule in enumerate(board.rules)
+        ]
         name = "no attack" if attack == CLEAN else attack
         panels.append(Panel(name, TITLES[METRIC][1], curves))
     return draw(panels, path, f"{title} ({board.setting})", note)
+
+
+def draw_cells(
+    boards: Sequence[Board], cells: Sequence[Tuple[str, str]], path: Paths, title: str, note: str
+) -> List[Path]:
+    """The curves behind some cells, each with its rule's clean run: a panel for each board."""
+    pairs = dict.fromkeys((rule, each) for rule, attack in cells for each in (CLEAN, attack))
+    panels = [
+        Panel(
+            _title(board),
+            TITLES[METRIC][1],
+            [
+                _curve(board, (rule, attack), _label(rule, attack), style)
+                for style, (rule, attack) in enumerate(pairs)
+            ],
+        )
+        for board in boards
+    ]
+    return draw(panels, path, title, note)
+
+
+def _label(rule: str, attack: str) -> str:
+    return f"{rule}, no attack" if attack == CLEAN else f"{rule}, {attack}"
+
+
+def _curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
+    """The accuracy of a cell over its epochs; the legend says if there is none."""
+    cell = board.scores[pair].cell
+    rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
+    if not rows:
+        remark = "illegal" if cell.why_empty else "missing"
+        return Curve(label, np.array([]), np.zeros((1, 0)), style, remark)
+    curve = metric_curve(label, rows, METRIC)
+    return Curve(label, curve.x, curve.y, style)

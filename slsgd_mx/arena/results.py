@@ -1,35 +1,44 @@
-"""What came out of an arena: accuracies, tables and a verdict in words; no MXNet."""
+"""What came out of an arena: accuracies, and which pushes the rules used; no MXNet."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Setting
 from slsgd_mx.config import RunConfig
 from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.runs.status import Outcome, read_outcome
 
 METRIC = "test_accuracy"
+ENDED = ("done", "diverged")
 
 
 @dataclass(frozen=True)
 class Score:
-    """The final accuracies of a cell, one for each seed that is finished."""
+    """The final accuracies of a cell, one for each seed that is finished.
+
+    ``poisoned_used`` and ``honest_lost`` are means over the last half of the epochs and the seeds;
+    NaN if nothing is poisoned or the pushes are not recorded.  ``attack_success`` is the mean over
+    the seeds; NaN if the attack is not measured.
+    """
 
     cell: Cell
     values: Tuple[float, ...] = ()
     diverged: int = 0  # seeds whose model stopped being finite; their accuracy counts as 0
+    poisoned_used: float = math.nan
+    honest_lost: float = math.nan
+    attack_success: float = math.nan
 
     @property
     def mean(self) -> float:
         """The mean over seeds; NaN if no run is finished."""
-        return float(np.mean(self.values)) if self.values else math.nan
+        return mean_of(self.values)
 
     @property
     def spread(self) -> float:
@@ -59,18 +68,46 @@ class Board:
 def read_boards(arena: Arena, home: Path) -> List[Board]:
     """The scores of an arena from the runs that are finished, one board for each setting."""
     index = RunIndex(home)
-    outcomes = {run: read_outcome(index.folder(run), run) for run in arena.runs()}
+    folders = {run: index.folder(run) for run in arena.runs()}
+    outcomes = {run: read_outcome(folder, run) for run, folder in folders.items()}
     boards = []
     for setting in arena.settings:
-        scores = {}
-        for cell in arena.cells(setting):
-            found = [outcomes[run] for run in cell.runs]
-            ended = [o for o in found if o.state in ("done", "diverged")]
-            values = tuple(float(o.rows[-1][METRIC]) if o.state == "done" else 0.0 for o in ended)
-            diverged = sum(o.state == "diverged" for o in ended)
-            scores[cell.rule, cell.attack] = Score(cell, values, diverged)
+        scores = {
+            (cell.rule, cell.attack): _score(cell, outcomes, folders)
+            for cell in arena.cells(setting)
+        }
         boards.append(Board(setting, arena.rules, arena.columns, scores, outcomes))
     return boards
+
+
+def _score(cell: Cell, outcomes: Dict[RunConfig, Outcome], folders: Dict[RunConfig, Path]) -> Score:
+    ended = [run for run in cell.runs if outcomes[run].state in ENDED]
+    done = [run for run in ended if outcomes[run].state == "done"]
+    last = {run: outcomes[run].rows[-1] for run in done}
+    pushes = {run: late_half(run, read_pushes(folders[run])) for run in ended}
+    return Score(
+        cell,
+        values=tuple(float(last[run][METRIC]) if run in last else 0.0 for run in ended),
+        diverged=len(ended) - len(done),
+        poisoned_used=mean_of(mean_of(p.poisoned_used for p in rows) for rows in pushes.values()),
+        honest_lost=mean_of(mean_of(p.honest_lost for p in rows) for rows in pushes.values()),
+        attack_success=mean_of(float(row.get("attack_success", "nan")) for row in last.values()),
+    )
+
+
+def late_half(run: RunConfig, rows: Sequence[Pushes]) -> List[Pushes]:
+    """The rows of the last half of a run's epochs."""
+    return [row for row in rows if 2 * row.epoch > run.epochs]
+
+
+def mean_of(values) -> float:
+    """The mean of those values that are not NaN; NaN if there is none.
+
+    >>> mean_of([0.25, math.nan, 0.75]), mean_of([])
+    (0.5, nan)
+    """
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def missing_runs(boards: Sequence[Board]) -> List[str]:
@@ -79,91 +116,5 @@ def missing_runs(boards: Sequence[Board]) -> List[str]:
     return [
         f"{run.slug}: {outcome.why or outcome.state}"
         for run, outcome in outcomes.items()
-        if outcome.state not in ("done", "diverged")
+        if outcome.state not in ENDED
     ]
-
-
-COLUMNS = [
-    *("partition", "q", "b", "alpha", "rule", "attack", METRIC, "spread", "seeds", "diverged"),
-    "empty_because",
-]
-
-
-def table(boards: Sequence[Board]) -> List[List[str]]:
-    """A row for each cell, in the order of ``COLUMNS``."""
-    rows = []
-    for board in boards:
-        setting = board.setting
-        for score in board.scores.values():
-            known = [f"{score.mean:.6g}", f"{score.spread:.6g}"] if score.values else ["", ""]
-            rows.append(
-                [
-                    *(setting.partition, str(setting.q), str(setting.b), f"{setting.alpha:g}"),
-                    *(score.cell.rule, score.cell.attack, *known, str(len(score.values))),
-                    *(str(score.diverged), score.cell.why_empty.replace(",", ";")),
-                ]
-            )
-    return rows
-
-
-def to_json(arena: Arena, boards: Sequence[Board]) -> str:
-    """Settings, scores and curves of every cell."""
-    content: Dict[str, Any] = {
-        "preset": arena.preset,
-        "task": arena.task,
-        "seeds": list(range(arena.seed, arena.seed + arena.repeats)),
-        "changes": dict(arena.changes),
-        "boards": [_board(board) for board in boards],
-    }
-    return json.dumps(content, indent=1) + "\n"
-
-
-def _board(board: Board) -> Dict[str, Any]:
-    cells = []
-    for score in board.scores.values():
-        runs = [(run, board.outcomes[run]) for run in score.cell.runs]
-        cells.append(
-            {
-                "rule": score.cell.rule,
-                "attack": score.cell.attack,
-                "mean": score.mean if score.values else None,
-                "spread": score.spread,
-                "diverged": score.diverged,
-                "empty_because": score.cell.why_empty or None,
-                "runs": [
-                    {
-                        "seed": run.seed,
-                        "identity": run.identity,
-                        "state": outcome.state,
-                        "epoch": [int(row["epoch"]) for row in outcome.rows],
-                        METRIC: [float(row[METRIC]) for row in outcome.rows],
-                    }
-                    for run, outcome in runs
-                ],
-            }
-        )
-    return {**vars(board.setting), "verdict": verdict(board), "cells": cells}
-
-
-def verdict(board: Board) -> List[str]:
-    """In words: the rule with the best worst case, and the strongest attack on each rule."""
-    worst = {rule: board.worst(rule) for rule in board.rules}
-    known = {rule: score for rule, score in worst.items() if score is not None}
-    lines = []
-    if known:
-        best = max(known, key=lambda rule: known[rule].mean)
-        lines.append(
-            f"Best worst case: {best}, {known[best].mean:.3f} under {known[best].cell.attack}."
-        )
-    for rule, score in known.items():
-        clean = board.scores[rule, CLEAN].mean
-        lines.append(
-            f"{rule}: the strongest attack is {score.cell.attack}, {score.mean:.3f}"
-            + ("" if math.isnan(clean) else f" ({clean:.3f} without attack)")
-        )
-    for rule in board.rules:
-        if rule not in known:
-            reasons = {s.cell.why_empty for (r, _), s in board.scores.items() if r == rule}
-            why = "; ".join(sorted(filter(None, reasons))) or "runs are missing"
-            lines.append(f"{rule}: no verdict, {why}")
-    return lines

@@ -37,7 +37,11 @@ SYMBOLS = (
 @with_options(pick("alpha", multiple=True, help=
     "alpha: weight of the new model after the decay epoch; repeat it. Default: 1."))  # fmt: skip
 @click.option("--repeats", type=COUNT, default=1, show_default=True, help="Number of seeds.")
-@click.option("--curves", is_flag=True, help="Also draw the curves behind the cells.")
+@click.option("--curves", is_flag=True, help="Also draw the curves behind all cells.")
+@click.option(
+    "--cell", "cells", multiple=True, nargs=2, metavar="RULE ATTACK",
+    help="Also draw the curves behind this cell, and its rule's without attack; repeat it.",
+)  # fmt: skip
 @with_options(
     *SYMBOLS,
     *("seed", "data_dir", "jobs", "threads", "runs", "figures", "dry_run", "draw_only"),
@@ -54,6 +58,7 @@ def arena(
     alpha: Tuple[float, ...],
     repeats: int,
     curves: bool,
+    cells: Tuple[Tuple[str, str], ...],
     seed: Optional[int],
     data_dir: Optional[Path],
     jobs: Optional[int],
@@ -70,20 +75,24 @@ def arena(
 
     Trains every rule without attack and under every attack, sharing runs with other commands, and
     draws a heat map of the final test accuracy: rules by attacks, and each rule's worst case. A
-    rule that is illegal for k and b leaves an empty cell with the reason. Writes arena.png, .svg,
-    .csv, .json and .md (the verdict in words). The same command resumes.
+    rule or attack that is illegal here leaves an empty cell with the reason. Writes arena.png,
+    .svg, .csv, .json and .md (the verdict in words), and arena-used.png (which pushes the rules
+    used). The same command resumes.
 
     \b
     In minutes, no data:  slsgd-mx arena --preset smoke
     Only what you want:   slsgd-mx arena --preset smoke --rule krum --attack alie
     With your own attack: slsgd-mx arena --plugin mine.py --attack mine
+    Why did it fail?      slsgd-mx arena --preset smoke --cell krum alie
     What will it take?    slsgd-mx arena --preset laptop --dry-run
     """
     from slsgd_mx.arena.grid import ATTACKS, RULES, Arena
     from slsgd_mx.cli.engines import server_options
     from slsgd_mx.cli.figures import by_reason, compute
     from slsgd_mx.errors import RunError
+    from slsgd_mx.parameter_server.node import check_workers
     from slsgd_mx.sweeps.plan import make_plan
+    from slsgd_mx.tasks.devices import check_batch
 
     server, changes = server_options(engine, changes)
     grid = Arena(
@@ -96,51 +105,83 @@ def arena(
         alphas=alpha or (1.0,),
         repeats=repeats,
         seed=seed or 0,
+        servers=server["servers"] if server else 1,
         changes=given(**changes),
     )
+    _check_cells(grid, cells)
     plan = make_plan({"arena": grid.runs()}, runs, share=not no_share)
+    for step in plan.to_do:
+        check_batch(step.config)
+        if server:
+            check_workers(server["workers"], step.config.k)
+    empty = grid.empty_cells()
+    if empty:
+        click.echo(f"empty cells:\n{by_reason(empty)}", err=True)
     if dry_run:
         from slsgd_mx.cli.planning import show_plan
 
         show_plan(plan, {"arena": grid.runs()}, jobs, threads, server and server["workers"])
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, server)
-    missing = dict(line.split(": ", 1) for line in _write(grid, runs, figures, curves))
+    missing = dict(line.split(": ", 1) for line in _write(grid, runs, figures, curves, cells))
     if failed or missing:
         raise RunError(f"not finished:\n{by_reason({**missing, **failed})}\nRun the command again")
 
 
-def _write(grid: Any, runs: Path, folder: Optional[Path], curves: bool) -> list:
+def _check_cells(grid: Any, cells: Tuple[Tuple[str, str], ...]) -> None:
+    for rule, attack in cells:
+        for name, known in ((rule, grid.rules), (attack, grid.columns)):
+            if name not in known:
+                raise click.UsageError(
+                    f"--cell {rule} {attack}: {name!r} is not in this arena, which has "
+                    f"{', '.join(known)}"
+                )
+
+
+def _write(grid: Any, runs: Path, folder: Optional[Path], curves: bool, cells: tuple) -> list:
     """Draw and write everything; return the runs that are missing."""
-    from slsgd_mx.arena import pictures, results
+    from slsgd_mx.arena import results, tables, verdict
     from slsgd_mx.system.files import disk_errors, write_atomically, write_csv
 
     boards = results.read_boards(grid, runs)
     folder = folder or Path("figures") / grid.preset
-    synthetic = grid.runs()[0].sizes.data == "synthetic"
-    title = "Final test accuracy, rules by attacks" + " (synthetic data)" * synthetic
-    note = _note(grid)
-    stem = folder / "arena"
-    files = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-    pictures.draw_heat_maps(boards, files, title, note)
-    if curves:
-        for number, board in enumerate(boards, start=1):
-            path = folder / f"arena-curves-{number}.png"
-            pictures.draw_curves(board, path, "Test accuracy", note)
-            files.append(path)
-    write_csv(stem.with_suffix(".csv"), results.COLUMNS, results.table(boards))
-    text = "\n\n".join(_words(board, results.verdict(board)) for board in boards)
+    note, stem = _note(grid), folder / "arena"
+    _draw(grid, boards, folder, note, curves, cells)
+    write_csv(stem.with_suffix(".csv"), tables.COLUMNS, tables.table(boards))
+    parts = [_words(str(board.setting), verdict.verdict(board)) for board in boards]
+    alphas = verdict.compare_alphas(boards)
+    text = "\n\n".join([*parts, *[_words("alpha", alphas)] * bool(alphas)])
+    content = tables.to_json(grid, boards)
     with disk_errors(folder):
-        write_atomically(stem.with_suffix(".json"), results.to_json(grid, boards).encode())
+        write_atomically(stem.with_suffix(".json"), content.encode())
         write_atomically(stem.with_suffix(".md"), f"{text}\n\n{note}\n".encode())
     say(text)
-    print_json(json.loads(results.to_json(grid, boards)))
-    say(f"picture: {files[0]}  (also .svg, .csv, .json and .md)")
+    print_json(json.loads(content))
+    say(f"picture: {stem}.png  (also .svg, .csv, .json and .md); used pushes: {stem}-used.png")
     return results.missing_runs(boards)
 
 
-def _words(board: Any, lines: list) -> str:
-    return "\n".join([f"## {board.setting}", "", *[f"- {line}" for line in lines]])
+def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
+    from slsgd_mx.arena import pictures
+
+    made_up = " (synthetic data)" * (grid.runs()[0].sizes.data == "synthetic")
+    files = [folder / "arena.png", folder / "arena.svg"]
+    frame = f"{note} The orange frame marks the best worst case."
+    title = f"Final test accuracy, rules by attacks{made_up}"
+    pictures.draw_heat_maps(boards, files, title, frame)
+    title = f"Share of the poisoned pushes that the rule used{made_up}"
+    lost = f"{note} Last half of the epochs; lost: share of the honest pushes that were not used."
+    pictures.draw_used(boards, folder / "arena-used.png", title, lost)
+    title = f"Test accuracy{made_up}"
+    for number, board in enumerate(boards, start=1):
+        if curves:
+            pictures.draw_curves(board, folder / f"arena-curves-{number}.png", title, note)
+    if cells:
+        pictures.draw_cells(boards, cells, folder / "arena-cells.png", title, note)
+
+
+def _words(title: str, lines: list) -> str:
+    return "\n".join([f"## {title}", "", *[f"- {line}" for line in lines]])
 
 
 def _note(grid: Any) -> str:
@@ -151,5 +192,5 @@ def _note(grid: Any) -> str:
     data = "embedded synthetic images" if config.sizes.data == "synthetic" else config.sizes.data
     return (
         f"Data: {data}, {config.sizes.amount}; n={config.n}, k={config.k}, T={config.epochs}; "
-        f"{seeds}. The orange frame marks the best worst case."
+        f"{seeds}."
     )

@@ -2,15 +2,17 @@
 
 import csv
 import json
+import math
 
 import pytest
 from helpers.run_folders import store_run
 
-from slsgd_mx.arena import pictures, results
+from slsgd_mx.arena import pictures, results, tables, verdict
 from slsgd_mx.arena.grid import CLEAN, Arena
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.pushes import Pushes, to_text
 
 ACCURACY = {
     ("mean", CLEAN): 0.9,
@@ -86,7 +88,7 @@ def test_scores_are_means_over_seeds_and_the_worst_attack_decides(tmp_path):
     assert board.scores["mean", CLEAN].spread == pytest.approx(0.02 / 2**0.5)
     assert board.worst("mean").cell.attack == "negation"
     assert board.worst("median").cell.attack == "gaussian"
-    assert results.verdict(board) == [
+    assert verdict.verdict(board) == [
         "Best worst case: median, 0.610 under gaussian.",
         "mean: the strongest attack is negation, 0.110 (0.910 without attack)",
         "median: the strongest attack is gaussian, 0.610 (0.810 without attack)",
@@ -106,18 +108,79 @@ def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     score = board.scores["mean", "negation"]
     assert (score.values, score.diverged) == ((0.0,), 1)
     assert board.worst("mean") is None
-    assert "mean: no verdict, runs are missing" in results.verdict(board)
+    assert "mean: no verdict, runs are missing" in verdict.verdict(board)
     assert len(results.missing_runs([board])) == 1
-    table = [dict(zip(results.COLUMNS, row)) for row in results.table([board])]
+    table = [dict(zip(tables.COLUMNS, row)) for row in tables.table([board])]
     assert [row["seeds"] for row in table] == ["1", "1", "0", "1", "1", "1"]
     assert table[2]["test_accuracy"] == "" and table[1]["diverged"] == "1"
+
+
+def test_an_attack_that_does_not_fit_is_an_empty_cell_with_the_reason():
+    attacks = ("backdoor:target=10", "alie:z=auto", "alie-optimal", "negation")
+    arena = small(rules=("mean",), attacks=attacks, servers=2)
+    why = {c.attack: c.why_empty for c in arena.cells(arena.settings[0])}
+    assert why == {
+        CLEAN: "",
+        "backdoor:target=10": "attack backdoor:target=10 needs 0 <= target <= 9, a class of the "
+        "images",
+        "alie:z=auto": "attack alie:z=auto needs z > 0, and z=auto gives 0 for k=10, q=2",
+        "alie-optimal": "attack alie-optimal compares whole models: needs servers = 1, not 2",
+        "negation": "",
+    }
+    assert arena.empty_cells() == {f"mean / {a}": text for a, text in why.items() if text}
+    with pytest.raises(ConfigError, match="no cell of this arena can be computed: b=4"):
+        small(rules=("krum",), bs=(4,)).runs()
+
+
+def test_used_pushes_are_means_over_the_last_half_and_seeds(tmp_path):
+    arena = small(rules=("mean",), attacks=("negation",), repeats=2)
+    store(arena, tmp_path)
+    _, attacked = arena.cells(arena.settings[0])
+    for seed, run in enumerate(attacked.runs):
+        rows = []
+        for t in range(1, run.epochs + 1):
+            late = 2 * t > run.epochs
+            used = None if t == run.epochs else (0.2 * seed if late else 1.0, 0.5 if late else 0.0)
+            rows.append(Pushes(t, (7, 9), (0,), used))
+        (tmp_path / run.slug / "pushes.csv").write_text(to_text(rows))
+    (board,) = results.read_boards(arena, tmp_path)
+    score, clean = board.scores["mean", "negation"], board.scores["mean", CLEAN]
+    assert (score.poisoned_used, score.honest_lost) == pytest.approx((0.1, 0.5))
+    assert math.isnan(clean.poisoned_used) and math.isnan(clean.honest_lost)  # not recorded
+    rows = [dict(zip(tables.COLUMNS, row)) for row in tables.table([board])]
+    shares = [(row["poisoned_used"], row["honest_lost"], row["attack_success"]) for row in rows]
+    assert shares == [("", "", ""), ("0.1", "0.5", "")]
+    cell = json.loads(tables.to_json(arena, [board]))["boards"][0]["cells"][1]
+    assert (cell["poisoned_used"], cell["attack_success"]) == (pytest.approx(0.1), None)
+
+
+def test_the_success_of_a_backdoor_is_a_column(tmp_path):
+    arena = small(rules=("mean",), attacks=("backdoor",))
+    store(arena, tmp_path, {("mean", "backdoor"): 0.7})
+    (board,) = results.read_boards(arena, tmp_path)
+    assert board.scores["mean", "backdoor"].attack_success == 0.5  # as made up
+
+
+def test_the_verdict_compares_alphas(tmp_path):
+    arena = small(alphas=(0.8, 1.0))
+    for alpha, better in ((0.8, 0.05), (1.0, 0.0)):
+        changed = {key: value + better * (key[0] == "mean") for key, value in ACCURACY.items()}
+        store(small(alphas=(alpha,)), tmp_path, changed)
+    boards = results.read_boards(arena, tmp_path)
+    line = (
+        "Moving average (balanced, q=2, b=2): the best worst case is 0.600 with alpha=0.8 "
+        "(median), 0.600 with alpha=1 (median); alpha=0.8 raises the worst case of 1 of 2 rules."
+    )
+    assert verdict.compare_alphas(boards) == [line]
+    assert json.loads(tables.to_json(arena, boards))["alphas"] == [line]
+    assert verdict.compare_alphas(boards[:1]) == []
 
 
 def test_json_holds_the_curves_behind_every_cell(tmp_path):
     arena = small(alphas=(1.0, 0.8))
     store(arena, tmp_path)
     boards = results.read_boards(arena, tmp_path)
-    content = json.loads(results.to_json(arena, boards))
+    content = json.loads(tables.to_json(arena, boards))
     assert [board["alpha"] for board in content["boards"]] == [1.0, 0.8]
     cell = content["boards"][0]["cells"][1]
     assert (cell["rule"], cell["attack"], cell["mean"]) == ("mean", "negation", 0.1)
@@ -128,8 +191,15 @@ def test_pictures(tmp_path):
     arena = small(repeats=2, partitions=("balanced", "unbalanced"))
     store(arena, tmp_path)
     boards = results.read_boards(arena, tmp_path)
-    for draw, what in ((pictures.draw_heat_maps, boards), (pictures.draw_curves, boards[0])):
-        (path,) = draw(what, tmp_path / "x.png", "Title", "Note")
+    cells = [("mean", "negation"), ("mean", "gaussian")]
+    drawn = {
+        pictures.draw_heat_maps: (boards,),
+        pictures.draw_used: (boards,),
+        pictures.draw_curves: (boards[0],),
+        pictures.draw_cells: (boards, cells),
+    }
+    for draw, what in drawn.items():
+        (path,) = draw(*what, tmp_path / "x.png", "Title", "Note")
         assert path.read_bytes().startswith(b"\x89PNG")
         assert path.stat().st_size > 20_000
         path.unlink()
@@ -141,7 +211,7 @@ def test_table_is_readable_as_csv(tmp_path):
     arena = small()
     store(arena, tmp_path)
     boards = results.read_boards(arena, tmp_path)
-    write_csv(tmp_path / "a.csv", results.COLUMNS, results.table(boards))
+    write_csv(tmp_path / "a.csv", tables.COLUMNS, tables.table(boards))
     with open(tmp_path / "a.csv") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6 and rows[0]["rule"] == "mean" and rows[0]["test_accuracy"] == "0.9"

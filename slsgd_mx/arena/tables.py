@@ -1,0 +1,82 @@
+"""The numbers of an arena as CSV and JSON; no MXNet."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Dict, List, Sequence
+
+from slsgd_mx.arena.grid import Arena
+from slsgd_mx.arena.results import METRIC, Board, Score
+from slsgd_mx.arena.verdict import compare_alphas, verdict
+
+SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
+COLUMNS = [
+    *("partition", "q", "b", "alpha", "rule", "attack", METRIC, "spread", "seeds", "diverged"),
+    *SHARES,
+    "empty_because",
+]
+
+
+def table(boards: Sequence[Board]) -> List[List[str]]:
+    """A row for each cell, in the order of ``COLUMNS``; what is not known is empty."""
+    rows = []
+    for board in boards:
+        setting = board.setting
+        for score in board.scores.values():
+            known = [f"{score.mean:.6g}", f"{score.spread:.6g}"] if score.values else ["", ""]
+            shares = [getattr(score, name) for name in SHARES]
+            rows.append(
+                [
+                    *(setting.partition, str(setting.q), str(setting.b), f"{setting.alpha:g}"),
+                    *(score.cell.rule, score.cell.attack, *known, str(len(score.values))),
+                    str(score.diverged),
+                    *("" if math.isnan(share) else f"{share:.6g}" for share in shares),
+                    score.cell.why_empty.replace(",", ";"),
+                ]
+            )
+    return rows
+
+
+def to_json(arena: Arena, boards: Sequence[Board]) -> str:
+    """Settings, scores and curves of every cell."""
+    content: Dict[str, Any] = {
+        "preset": arena.preset,
+        "task": arena.task,
+        "seeds": list(range(arena.seed, arena.seed + arena.repeats)),
+        "changes": dict(arena.changes),
+        "alphas": compare_alphas(boards),
+        "boards": [
+            {
+                **vars(board.setting),
+                "verdict": verdict(board),
+                "cells": [_cell(board, score) for score in board.scores.values()],
+            }
+            for board in boards
+        ],
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _cell(board: Board, score: Score) -> Dict[str, Any]:
+    shares = {name: getattr(score, name) for name in SHARES}
+    runs = [(run, board.outcomes[run]) for run in score.cell.runs]
+    return {
+        "rule": score.cell.rule,
+        "attack": score.cell.attack,
+        "mean": score.mean if score.values else None,
+        "spread": score.spread,
+        "diverged": score.diverged,
+        **{name: None if math.isnan(share) else share for name, share in shares.items()},
+        "empty_because": score.cell.why_empty or None,
+        "runs": [
+            {
+                "seed": run.seed,
+                "identity": run.identity,
+                "state": outcome.state,
+                "epoch": [int(row["epoch"]) for row in outcome.rows],
+                METRIC: [float(row[METRIC]) for row in outcome.rows],
+            }
+            for run, outcome in runs
+        ],
+    }

@@ -1,0 +1,71 @@
+"""What an arena shows, in words; no MXNet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Dict, List, Sequence
+
+from slsgd_mx.arena.grid import CLEAN, Setting
+from slsgd_mx.arena.results import Board, Score
+
+
+def verdict(board: Board) -> List[str]:
+    """The rule with the best worst case, and the strongest attack on each rule."""
+    worst = {rule: board.worst(rule) for rule in board.rules}
+    known = {rule: score for rule, score in worst.items() if score is not None}
+    lines = []
+    if known:
+        best = best_of(known)
+        lines.append(
+            f"Best worst case: {best}, {known[best].mean:.3f} under {known[best].cell.attack}."
+        )
+    for rule, score in known.items():
+        clean = board.scores[rule, CLEAN].mean
+        lines.append(
+            f"{rule}: the strongest attack is {score.cell.attack}, {score.mean:.3f}"
+            + ("" if math.isnan(clean) else f" ({clean:.3f} without attack)")
+        )
+    for rule in board.rules:
+        if rule not in known:
+            reasons = {s.cell.why_empty for (r, _), s in board.scores.items() if r == rule}
+            why = "; ".join(sorted(filter(None, reasons))) or "runs are missing"
+            lines.append(f"{rule}: no verdict, {why}")
+    return lines
+
+
+def best_of(worst: Dict[str, Score]) -> str:
+    """The rule with the best worst case, the first of equals."""
+    return max(worst, key=lambda rule: worst[rule].mean)
+
+
+def compare_alphas(boards: Sequence[Board]) -> List[str]:
+    """What the moving average changes: a line for each two or more boards that differ in alpha."""
+    groups: Dict[Setting, List[Board]] = {}
+    for board in boards:
+        groups.setdefault(replace(board.setting, alpha=0.0), []).append(board)
+    lines = []
+    for members in groups.values():
+        usual, *others = sorted(members, key=lambda board: -board.setting.alpha)
+        lines += [line for other in others for line in _compare(usual, other)]
+    return lines
+
+
+def _compare(usual: Board, other: Board) -> List[str]:
+    """The line for two boards; none if no rule has a worst case in both."""
+    pairs = {rule: (usual.worst(rule), other.worst(rule)) for rule in usual.rules}
+    both = {rule: pair for rule, pair in pairs.items() if None not in pair}
+    if not both:
+        return []
+    bests = []
+    for number, board in enumerate((other, usual)):
+        worst = {rule: pair[1 - number] for rule, pair in both.items()}
+        best = best_of(worst)
+        bests.append(f"{worst[best].mean:.3f} with alpha={board.setting.alpha:g} ({best})")
+    raised = sum(after.mean > before.mean for before, after in both.values())
+    setting = usual.setting
+    return [
+        f"Moving average ({setting.partition}, q={setting.q}, b={setting.b}): the best worst case "
+        f"is {bests[0]}, {bests[1]}; alpha={other.setting.alpha:g} raises the worst case of "
+        f"{raised} of {len(both)} rules."
+    ]
