@@ -12,6 +12,7 @@ IMAGES = dict(train_images=80, test_images=20, batch_size=10)
 # What each block registers -> a run that uses it.
 USES = {
     'register_attack("reflect"': dict(task="images", q=1, b=1, attack="reflect:factor=2", **IMAGES),
+    '    "stripe",': dict(task="images", q=1, attack="stripe:target=1,share=1", **IMAGES),
     'register_rule("pulled-mean"': dict(task="images", rule="pulled-mean:weight=0.2", **IMAGES),
     'register_partition("part-of-it"': dict(
         task="images", partition="part-of-it:share=1", **IMAGES
@@ -23,7 +24,7 @@ USES = {
 
 def test_every_block_is_tested():
     used = [[text for text in USES if text in block] for block in BLOCKS]
-    assert sorted(map(len, used)) == [0, 1, 1, 1, 1, 1]
+    assert sorted(map(len, used)) == [0, 1, 1, 1, 1, 1, 1]
     (script,) = [block for block, texts in zip(BLOCKS, used) if not texts]
     assert "ArraysTask" in script and len(script.strip().splitlines()) <= 15
 
