@@ -175,7 +175,7 @@ class RunConfig:
             require_name("attacker_start", start, STARTS)
             require(0 < self.boost <= LARGEST, "boost", self.boost, f"0 < boost <= {LARGEST:g}")
             if not known.poisons_data:
-                legal = f"boost=1 with {attack!r}, because only attacks on labels train a model"
+                legal = f"boost=1 with {attack!r}, because only attacks on data train a model"
                 require(self.boost == 1, "boost", self.boost, legal)
             misfit = find_misfit(chosen, self.sizes)
             if misfit:
