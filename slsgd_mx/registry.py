@@ -150,13 +150,15 @@ class Registry(Dict[str, Entry]):
         if not isinstance(text, str):
             raise ConfigError(f"{self.kind}={text!r} is not a text NAME:key=value,...")
         name, _, listed = text.partition(":")
-        require_name(self.kind, name, self)
+        require_name(self.kind, name, self, ", or load the plug-in that registers it")
         known = self[name].parameters
         values: Dict[str, Value] = {key: parameter.default for key, parameter in known.items()}
         seen = set()
         for item in listed.split(",") if listed else ():
             key, equals, value = item.partition("=")
-            if key not in known or not equals:
+            if key in known and not equals:
+                raise ConfigError(f"{name}:{key} has no value: write {name}:{key}=VALUE")
+            if key not in known:
                 legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items()) or "none"
                 raise ConfigError(
                     f"{self.kind} {name!r} has no parameter {item!r}: its parameters are {legal}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 from typing import Iterable
 
@@ -22,17 +23,26 @@ def require(condition: bool, name: str, value: object, legal: str) -> None:
         raise ConfigError(f"{name}={value} is out of range: needs {legal}")
 
 
-def require_name(name: str, value: object, legal: Iterable[str]) -> None:
+def require_name(name: str, value: object, legal: Iterable[str], more: str = "") -> None:
     """Raise a ConfigError that lists the legal names, such as a registry's, if `value` is none.
+
+    The message proposes the legal name that is most similar, if there is one; `more` ends it.
 
     >>> require_name("rule", "best", {"mean": ..., "median": ...})
     Traceback (most recent call last):
         ...
     slsgd_mx.errors.ConfigError: rule='best' is unknown: choose one of mean, median
+    >>> require_name("rule", "meen", {"mean": ..., "median": ...})
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: rule='meen' is unknown, did you mean 'mean'? \
+Choose one of mean, median
     """
     legal = list(legal)
     if value not in legal:
-        raise ConfigError(f"{name}={value!r} is unknown: choose one of {', '.join(legal)}")
+        similar = difflib.get_close_matches(str(value), legal, n=1, cutoff=0.7)
+        choose = f", did you mean {similar[0]!r}? Choose" if similar else ": choose"
+        raise ConfigError(f"{name}={value!r} is unknown{choose} one of {', '.join(legal)}{more}")
 
 
 def require_new_name(name: str, value: str, taken: Iterable[str]) -> None:

@@ -52,7 +52,12 @@ def test_canonical_text(text, canonical):
     [
         ("best", "rule='best' is unknown: choose one of plain, clip"),
         ("plain:tau=1", "'plain' has no parameter 'tau=1': its parameters are none"),
-        ("clip:tau", "has no parameter 'tau': its parameters are tau=10, steps=3, of=first, z=1.5"),
+        ("clip:t=1", "has no parameter 't=1': its parameters are tau=10, steps=3, of=first, z=1.5"),
+        ("clip:tau", "clip:tau has no value: write clip:tau=VALUE"),
+        (
+            "clipp",
+            "rule='clipp' is unknown, did you mean 'clip'? Choose one of plain, clip, or load",
+        ),
         ("clip:tau=1,tau=2", "'clip' has two values of 'tau'"),
         ("clip:tau=0", "clip:tau=0 is out of range: needs a number > 0"),
         ("clip:tau=nan", "clip:tau=nan is out of range: needs a number > 0"),

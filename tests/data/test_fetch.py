@@ -211,7 +211,7 @@ def test_one_writer_at_a_time(server, tmp_path, part):
 
 def test_unknown_name(tmp_path):
     for function in (fetch, verify, where):
-        with pytest.raises(ConfigError, match="'cifar' is unknown: choose one of cifar10, wiki"):
+        with pytest.raises(ConfigError, match="'cifar' is unknown, did you mean 'cifar10'"):
             function("cifar", tmp_path)
 
 
