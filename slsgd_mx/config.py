@@ -208,7 +208,7 @@ class RunConfig:
         """Raise a ConfigError if a plug-in in use is not the one that the configuration names."""
         here = self._find_sources()
         if here != self.sources:
-            words = [_show_sources(sources) for sources in (self.sources, here)]
+            words = [show_sources(sources) for sources in (self.sources, here)]
             raise ConfigError(
                 f"this configuration was made with {words[0]}, and here it would run with "
                 f"{words[1]}: restore the plug-in, or make the configuration anew"
@@ -286,11 +286,15 @@ class RunConfig:
             config = cls(sizes=sizes, **values)
             object.__setattr__(config, "sources", stored)
             return config
-        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-            remedy = _missing_plugins(text)
-            raise ConfigError(f"not a configuration of a run: {error}{remedy}") from error
         except RecursionError:
             raise ConfigError("not a configuration of a run: nested too deeply") from None
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            plugins = _plugins_of(text)
+            if plugins:
+                raise ConfigError(
+                    f"it needs --plugin with the path of {plugins}: {error}"
+                ) from error
+            raise ConfigError(f"not a configuration of a run: {error}") from error
 
     @property
     def identity(self) -> str:
@@ -321,18 +325,17 @@ class RunConfig:
         return "-".join([*words, f"seed{self.seed}", self.identity])
 
 
-def _show_sources(sources: Sequence[Tuple[str, str]]) -> str:
+def show_sources(sources: Sequence[Tuple[str, str]]) -> str:
     """Plug-ins and the beginnings of their digests, in words."""
     return ", ".join(f"{name} ({digest[:12]})" for name, digest in sources) or "no plug-in"
 
 
-def _missing_plugins(text: str) -> str:
-    """Which plug-ins a stored configuration that cannot be read needs, as the end of a sentence."""
+def _plugins_of(text: str) -> str:
+    """The plug-ins that a stored configuration names; empty if there are none."""
     try:
-        names = sorted({str(name) for name, _ in json.loads(text)["sources"]})
+        return ", ".join(sorted({str(name) for name, _ in json.loads(text)["sources"]}))
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return f"; it uses {', '.join(names)}: give --plugin with its path" if names else ""
 
 
 def _accept_task(init: Callable[..., None]) -> Callable[..., None]:

@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional
 
@@ -55,13 +56,31 @@ def load_plugin(plugin: str) -> Source:
             if isinstance(error, ConfigError):
                 raise ConfigError(f"plug-in {plugin}: {error}") from error
             why = f"{type(error).__name__}: {error}".rstrip(": ")
-            raise ConfigError(f"plug-in {plugin} cannot be loaded: {why}") from error
+            lines = _lines_in(files, error)
+            at = f" (line {lines[-1].lineno})" if lines else ""
+            raise ConfigError(f"plug-in {plugin} cannot be loaded: {why}{at}") from error
         finally:
             _loading.pop()
             del _registered[before:]
         _loaded[where] = source
         os.environ[VARIABLE] = "\n".join(_loaded)
     return _loaded[where]
+
+
+def explain_failure(error: BaseException) -> str:
+    """What a plug-in's own code did when it raised this error; empty if none was being executed."""
+    for plugin, source in _loaded.items():
+        lines = _lines_in(_files(plugin), error)
+        if lines:
+            trace = "".join(traceback.format_list(lines)).rstrip()
+            return f"{type(error).__name__} in plug-in {source.name}: {error}\n{trace}"
+    return ""
+
+
+def _lines_in(files: Iterable[Path], error: BaseException) -> List[traceback.FrameSummary]:
+    """The lines of these files on the way to where the error was raised, innermost last."""
+    names = {str(path) for path in files}
+    return [line for line in traceback.extract_tb(error.__traceback__) if line.filename in names]
 
 
 def load_inherited() -> None:

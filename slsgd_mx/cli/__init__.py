@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import signal
 import sys
@@ -13,6 +14,7 @@ import click
 from slsgd_mx import __version__
 from slsgd_mx.errors import SlsgdError
 from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.plugins import explain_failure
 from slsgd_mx.system import signals
 
 # command -> the module of this package that holds it
@@ -62,12 +64,23 @@ class Commands(click.Group):
         module = import_module(f".{COMMANDS[name]}", __name__)
         return module.COMMANDS[name] if hasattr(module, "COMMANDS") else getattr(module, name)
 
+    def resolve_command(self, ctx: click.Context, args: List[str]):
+        similar = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if similar and args[0] not in (*COMMANDS, *RENAMED):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context):
         signals.install()
         try:
             return super().invoke(ctx)
         except (SlsgdError, ImportError, OSError, KeyboardInterrupt) as error:
             raise failure(error) from error
+        except Exception as error:
+            why = explain_failure(error)
+            if not why:
+                raise
+            raise Failure(why, 1) from error
 
 
 def failure(error: BaseException) -> Failure:

@@ -29,7 +29,7 @@ from typing import IO, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from slsgd_mx.config import RunConfig
+from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
@@ -382,7 +382,12 @@ def check_folder(path: Path, config: RunConfig) -> None:
     for values in (there, here):
         values.update(values.pop("sizes"))
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
-    differ = [f"{name}={there.get(name)} there, {here.get(name)} here" for name in names]
+    spell = {"sources": show_sources}
+    differ = [
+        f"{name}={spell.get(name, str)(there.get(name))} there, "
+        f"{spell.get(name, str)(here.get(name))} here"
+        for name in names
+    ]
     raise RunError(
         f"{path} holds another run ({'; '.join(differ)}): choose another folder with --out"
     )

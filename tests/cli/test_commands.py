@@ -227,6 +227,8 @@ def test_odd_combinations_are_warned_about_before_training(options, said):
         ),
         ("data where mnist", "'mnist' is not one of cifar10"),
         ("nonsense", "No such command"),
+        ("cifra", "No such command 'cifra'. Did you mean 'cifar'?"),
+        ("cifar --attack mimi", "did you mean 'mimic'? Choose one of label-flip"),
         ("lstm --data cifar10", "'cifar10' is not one of wikitext2, synthetic"),
         ("lstm --partition balanced", "'balanced' is not one of shuffled, consecutive"),
         ("lstm --train-images 5", "No such option"),

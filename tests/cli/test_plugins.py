@@ -124,3 +124,16 @@ def test_a_broken_plugin_in_a_child_process_is_one_sentence(monkeypatch, capfd):
     assert (end["status"], end["kind"], code) == ("failed", "ConfigError", 2)
     assert end["why"].endswith("own.py cannot be loaded: ValueError: no luck")
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_error_in_a_plugin_shows_its_lines_and_no_others():
+    Path("broken.py").write_text(
+        "from slsgd_mx import register_attack\n\n"
+        "@register_attack('broken')\ndef broken(seen):\n    return seen.nu\n"
+    )
+    result = call(f"cifar {TINY} --epochs 1 --q 1 --b 1 --plugin broken.py --attack broken")
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert lines[0].startswith("slsgd-mx: AttributeError in plug-in broken.py: 'Collusion' object")
+    assert lines[1].endswith('broken.py", line 5, in broken') and "return seen.nu" in lines[2]
+    assert len(lines) <= 4  # some versions of Python underline the expression
