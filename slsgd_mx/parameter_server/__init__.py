@@ -14,4 +14,5 @@ followers.
 """
 
 PATIENCE = 30.0  # seconds without a sign of life after which a process counts as lost
+SEE_LOG = "its log says why"  # ends the message about a server that failed
 RESTARTS = 3  # in a row, without completing a further epoch

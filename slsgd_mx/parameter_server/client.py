@@ -22,6 +22,7 @@ from slsgd_mx.core.collusion import Plot, Settings
 from slsgd_mx.core.server import Parameters, Server, Update, check_alpha, share_memory
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.parameter_server import SEE_LOG
 from slsgd_mx.parameter_server.buffers import ModelBuffers, ScoreBuffers
 from slsgd_mx.parameter_server.commands import (
     Begin,
@@ -251,7 +252,7 @@ class ParameterServerClient(Server):
         for array, (first, last) in zip(self._product_arrays, held):
             memory = array.asnumpy()
             if memory[0] != command.epoch:
-                raise RunError("a server did not compute what it was asked for: its log says why")
+                raise RunError(f"a server did not compute what it was asked for: {SEE_LOG}")
             count = int(memory[1])
             numbers = memory[HEADER:].view(np.float64)[: (last - first) * count]
             yield from numbers.reshape(-1, count)
@@ -261,7 +262,7 @@ class ParameterServerClient(Server):
         self.node.command(to_json(Collude(plot.t, plot.honest, plot.poisoned, listed)))
         finite = finite_slots(self._read_status())
         if not set(plot.poisoned) <= set(finite):
-            raise RunError("a server did not carry out the attack: its log says why")
+            raise RunError(f"a server did not carry out the attack: {SEE_LOG}")
         return {slot: finite[slot] for slot in plot.poisoned}
 
     def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
@@ -270,7 +271,7 @@ class ParameterServerClient(Server):
         self.node.command(to_json(commit))
         self._statuses = self._read_status()
         if any(status.epoch != t for status in self._statuses):
-            raise RunError("a server did not commit the epoch: its log says why")
+            raise RunError(f"a server did not commit the epoch: {SEE_LOG}")
 
     def _await_commit(self) -> Update:
         """Report that all slots are pushed, and wait for the commit."""
@@ -317,7 +318,7 @@ class ParameterServerClient(Server):
     def _check_started(self, statuses: List[Status]) -> None:
         if any(status.phase != Phase.RUNNING for status in statuses):
             if self.is_coordinator:
-                raise RunError("a server did not accept its shard of the model: its log says why")
+                raise RunError(f"a server did not accept its shard of the model: {SEE_LOG}")
             raise Overtaken
         if statuses[0].fingerprint != self.fingerprint:
             raise ConfigError(

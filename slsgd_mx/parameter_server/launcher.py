@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, Optional, Union
 from slsgd_mx import errors
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, LostError, SlsgdError
-from slsgd_mx.parameter_server import PATIENCE, RESTARTS
+from slsgd_mx.parameter_server import PATIENCE, RESTARTS, SEE_LOG
 from slsgd_mx.parameter_server.node import Cluster, check_patience, check_workers, say
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors, warn
@@ -200,8 +200,16 @@ class _Roles:
         elif message["status"] == "diverged":
             raise DivergedError(message["why"])
         elif name.startswith("worker") and message.get("kind", "") not in ("", "LostError"):
-            raise getattr(errors, message["kind"])(message["why"])
+            raise getattr(errors, message["kind"])(self._with_logs(message["why"]))
         return message.get("finished", False)
+
+    def _with_logs(self, why: str) -> str:
+        """The error of a worker; if a server's log explains it, with the end of that log."""
+        if not why.endswith(SEE_LOG):
+            return why
+        ends = (tail(path, 3).strip() for path in sorted(self.logs.glob("server-*.log")))
+        last = next((end.splitlines()[-1] for end in ends if end), "")
+        return f"{why} ({self.logs})" + (f": {last}" if last else "")
 
     def _check_alive(self) -> None:
         for name, child in self.children.items():

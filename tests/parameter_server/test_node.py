@@ -6,7 +6,8 @@ import socket
 import pytest
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.parameter_server.launcher import Options, find_port
+from slsgd_mx.parameter_server import SEE_LOG
+from slsgd_mx.parameter_server.launcher import Options, _Roles, find_port
 from slsgd_mx.parameter_server.node import ROLES, Cluster, Node
 
 LEGAL = {
@@ -76,3 +77,12 @@ def test_options_out_of_range(name, least):
 def test_found_port_is_free():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", find_port()))
+
+
+def test_a_message_about_a_server_names_the_logs_and_quotes_them(tmp_path):
+    roles = _Roles(tmp_path, {}, Options())
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server-1.log").write_text("Traceback\nKeyError: 'x'\n\n")
+    said = roles._with_logs(f"a server did not commit the epoch: {SEE_LOG}")
+    assert said.endswith(f"its log says why ({tmp_path / 'logs'}): KeyError: 'x'")
+    assert roles._with_logs("the disk is full") == "the disk is full"
