@@ -81,7 +81,7 @@ def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
 def list_runs(home: Path, conditions: Sequence[str]) -> None:
     """Print the table of all runs, or the chosen ones."""
     from slsgd_mx.runs.records import load_runs
-    from slsgd_mx.runs.selection import in_common, select, short_names, show, varying
+    from slsgd_mx.runs.selection import brief, in_common, select, short_names, varying
 
     every = load_runs(home)
     chosen = select(every, conditions)
@@ -99,7 +99,7 @@ def list_runs(home: Path, conditions: Sequence[str]) -> None:
     say(f"{len(chosen)}{among} {'run' if len(every) == 1 else 'runs'} in {home}")
     if not chosen:
         return
-    common = [f"{name}={show(value)}" for name, value in in_common(chosen).items()]
+    common = [f"{name}={brief(value)}" for name, value in in_common(chosen).items()]
     if common:
         say(wrap(f"in common: {' '.join(common)}"))
     metrics = list(dict.fromkeys(name for run in chosen for name in run.metrics))
@@ -109,7 +109,7 @@ def list_runs(home: Path, conditions: Sequence[str]) -> None:
             names[run.path],
             f"{run.epoch}/{run.symbols.get('epochs', '?')}",
             run.status,
-            *(show(run.symbols[name]) if name in run.symbols else "" for name in differ),
+            *(brief(run.symbols[name]) if name in run.symbols else "" for name in differ),
             *(f"{run.last[name]:#.4g}" if name in run.last else "" for name in metrics),
         ]
         for run in chosen
@@ -139,7 +139,7 @@ def show_run(folder: str, runs: Path) -> None:
     slsgd-mx runs show runs/mine
     slsgd-mx runs show 3f9a1c
     """
-    from slsgd_mx.runs.selection import show
+    from slsgd_mx.runs.selection import brief
 
     (run,) = _find([folder], runs)
     print_json({**run_document(run), "manifest": run.manifest, "metrics": run.columns})
@@ -148,7 +148,7 @@ def show_run(folder: str, runs: Path) -> None:
     if run.why:
         say(wrap(run.why, indent="  "))
     say("configuration")
-    say(wrap(" ".join(f"{name}={show(value)}" for name, value in run.symbols.items()), "  "))
+    say(wrap(" ".join(f"{name}={brief(value)}" for name, value in run.symbols.items()), "  "))
     say("computed by")
     for session in run.manifest.get("sessions") or [{}]:
         names = ("started", "after_epoch", "slsgd_mx", "mxnet", "numpy", "python", "threads", "cpu")
@@ -193,7 +193,7 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     """
     from slsgd_mx.errors import RunError
     from slsgd_mx.figures.comparison import plot_runs
-    from slsgd_mx.runs.selection import short_names, show, varying
+    from slsgd_mx.runs.selection import brief, short_names, varying
 
     chosen = _find(folders, runs)
     if len(chosen) < 2:
@@ -215,7 +215,7 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
         at = list(run["epoch"]).index(epoch)
         values = {name: run[name][at].item() for name in measured if name in run.columns}
         documents.append({"name": names[run.path], **run_document(run), "at_epoch": values})
-        symbols = [show(run.symbols[name]) if name in run.symbols else "" for name in differ]
+        symbols = [brief(run.symbols[name]) if name in run.symbols else "" for name in differ]
         numbers = [f"{values[name]:#.4g}" if name in values else "" for name in measured]
         rows.append([names[run.path], run.status, *symbols, *numbers])
     print_json({"epoch": epoch, "differ": differ, "runs": documents, "picture": picture})

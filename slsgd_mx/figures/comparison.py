@@ -14,7 +14,7 @@ from slsgd_mx.figures.panels import TITLES, decay_epoch_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
 from slsgd_mx.figures.style import Paths, as_paths, write
 from slsgd_mx.runs.records import Run, load_run
-from slsgd_mx.runs.selection import describe, in_common, labels, show
+from slsgd_mx.runs.selection import brief, describe, in_common, labels, show
 from slsgd_mx.tasks.sizes import SIZES
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _title(runs: Sequence[Run]) -> str:
 
 def _note(runs: Sequence[Run], left_out: int) -> str:
     common = {k: v for k, v in in_common(runs).items() if k not in ("task", "data")}
-    text = ", ".join(f"{name}={show(value)}" for name, value in common.items())
+    text = ", ".join(f"{name}={brief(value)}" for name, value in common.items())
     same = f"In common: {text}." if text else ""
     missing = f" {left_out} runs without an evaluation are not shown." if left_out else ""
     made_up = any(run.symbols.get("data", "synthetic") == "synthetic" for run in runs)

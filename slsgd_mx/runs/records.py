@@ -30,8 +30,10 @@ class Run:
     """
 
     path: Path
-    config: Dict[str, Any]  # as in config.json, with today's names: {"task", "sizes": {...}, "n"}
-    manifest: Dict[str, Any]  # {"sessions": [...]}: what computed the run
+    config: Dict[str, Any] = field(
+        repr=False
+    )  # as in config.json, with today's names: {"task", "sizes": {...}, "n"}
+    manifest: Dict[str, Any] = field(repr=False)  # {"sessions": [...]}: what computed the run
     columns: Dict[str, np.ndarray] = field(repr=False)  # of metrics.csv, by name
     status: str  # one of STATUSES
     epoch: int  # the last one that was computed and saved
@@ -89,6 +91,8 @@ def load_run(folder: Union[str, Path]) -> Run:
     epochs = columns.get("epoch", np.zeros(0, int))
     rows = int(epochs[-1]) if epochs.dtype.kind == "i" and len(epochs) else 0
     status, why = _find_status(folder)
+    if status == "done" and rows < config.get("epochs", 0):
+        status, why = "damaged", f"{folder / 'metrics.csv'} ends before the last epoch"
     return Run(folder, config, manifest, columns, status, max(rows, saved), why)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
-from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.records import Run
 
 COMPARISONS: Dict[str, Callable[[Any, Any], bool]] = {
@@ -19,6 +19,11 @@ COMPARISONS: Dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 ALIASES = {"T": "epochs", "H": "local_steps"}  # the paper's symbols
 FIRST = ("task", "data", "partition")  # the order in which symbols are shown
+DETERMINED_BY = {  # symbols that follow from others, unless they were changed; here not from task
+    "attacker_start": ("attack",),
+    "attack_scale": ("attack",),
+    "sources": ("task", "attack", "rule", "partition", "network"),  # with parameters
+}
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 
 
@@ -33,19 +38,20 @@ def symbol_names(runs: Iterable[Run] = ()) -> List[str]:
 def varying(runs: Sequence[Run]) -> List[str]:
     """The symbols that are not equal in all runs and say something new.
 
-    What the attack determines (its start and scale) and what the task determines (sizes that only
-    it has) is left out, and so is the decay epoch of runs whose alpha does not decay.
+    What the attack determines (its start and scale), what the task determines (sizes that only it
+    has) and plug-ins of which there is one version is left out, and so is the decay epoch of runs
+    whose alpha does not decay.
     """
     names = []
     for name in symbol_names(runs):
         idle = name == "alpha_decay_epoch"  # with alpha=1 it has no effect
         among = [run for run in runs if not idle or run.symbols.get("alpha") != 1]
-        source = "attack" if name in ("attacker_start", "attack_scale") else "task"
-        known = {_key(run, source) for run in among}
+        given = DETERMINED_BY.get(name, ("task",))
+        known = {tuple(_key(run, other) for other in given) for run in among}
         values = {_key(run, name) for run in among}
         if len(values) > 1:
-            pairs = {(_key(run, source), _key(run, name)) for run in among}
-            if name == source or len(pairs) > len(known):
+            pairs = {tuple(_key(run, other) for other in (*given, name)) for run in among}
+            if name in given or len(pairs) > len(known):
                 names.append(name)
     return names
 
@@ -67,7 +73,7 @@ def describe(run: Run, names: Sequence[str]) -> str:
         own = {"attacker_start": attack.start, "attack_scale": attack.scale}
         stored = {name: run.symbols.get(name) for name in own}
         found.update({name: stored[name] for name in own if stored[name] != own[name]})
-    return ", ".join(f"{name}={show(value)}" for name, value in found.items() if value is not None)
+    return ", ".join(f"{name}={brief(value)}" for name, value in found.items() if value is not None)
 
 
 def in_common(runs: Sequence[Run]) -> Dict[str, Any]:
@@ -101,6 +107,15 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return ":".join(map(show, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def brief(value: Any) -> str:
+    """A value as a person reads it: as ``show`` spells it, with the beginning of a SHA-256.
+
+    >>> brief([["mine.py", 32 * "1f"]])
+    'mine.py:1f1f1f1f1f1f'
+    """
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", show(value))
 
 
 def parse_filter(text: str) -> Callable[[Run], bool]:
@@ -195,8 +210,8 @@ def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
         if found:
             shown = ", ".join(str(path) for path in found[:4])
             more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-            raise RunError(f"{text!r} is part of {len(found)} runs ({shown}{more}): name one")
-    raise RunError(f"{text!r} is no run folder, nor part of the name of one below {home}")
+            raise ConfigError(f"{text!r} is part of {len(found)} runs ({shown}{more}): name one")
+    raise ConfigError(f"{text!r} is no run folder, nor part of the name of one below {home}")
 
 
 def _relative(path: Path, home: Path) -> str:

@@ -97,7 +97,7 @@ def test_show_prints_everything_about_a_run():
             assert word in result.output
         assert result.output.splitlines()[-1].split() == ["2", "0.5", "0.5", "0.5", "0.5"]
     missing = call("runs show zebra")
-    assert missing.exit_code == 1 and "'zebra' is no run folder" in missing.output
+    assert missing.exit_code == 2 and "'zebra' is no run folder" in missing.output
 
 
 def test_compare_prints_a_table_and_draws():

@@ -117,3 +117,14 @@ def test_reading_changes_nothing(tmp_path):
     before = {p.name: p.read_bytes() for p in (tmp_path / OLD.name).iterdir() if p.is_file()}
     load_runs(tmp_path)
     assert before == {p.name: p.read_bytes() for p in (tmp_path / OLD.name).iterdir()}
+
+
+def test_a_finished_run_that_lacks_rows_is_damaged(tiny, tmp_path):
+    folder = keep(tmp_path / "run", tiny(), 1, 2, 3)
+    assert load_run(folder).status == "done"
+    lines = (folder / "metrics.csv").read_text().splitlines(keepends=True)
+    (folder / "metrics.csv").write_text("".join(lines[:-1]))
+    run = load_run(folder)
+    assert run.status == "damaged" and run.why.endswith("metrics.csv ends before the last epoch")
+    assert run["epoch"].tolist() == [1, 2]
+    assert repr(run) == f"Run(path={folder!r}, status='damaged', epoch=2, why={run.why!r})"

@@ -1,9 +1,11 @@
 """Filters by symbols, what differs between runs, names that find a run."""
 
+from dataclasses import replace
+
 import pytest
 from helpers.run_folders import keep, store_run
 
-from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.records import load_runs
 from slsgd_mx.runs.selection import find_run, in_common, labels, select, short_names, varying
 
@@ -108,9 +110,9 @@ def test_names_are_short_and_find_their_run(tiny, home, runs, tmp_path):
         for text in (names[run.path], run.path.name, str(run.path), run.path.name[-12:]):
             assert find_run(text, runs, home) == run.path
     assert find_run("negation", runs, home) == runs[2].path
-    with pytest.raises(RunError, match=r"'label-flip' is part of 2 runs \(.*\): name one"):
+    with pytest.raises(ConfigError, match=r"'label-flip' is part of 2 runs \(.*\): name one"):
         find_run("label-flip", runs, home)
-    with pytest.raises(RunError, match="'zebra' is no run folder, nor part of the name of one"):
+    with pytest.raises(ConfigError, match="'zebra' is no run folder, nor part of the name of one"):
         find_run("zebra", runs, home)
     for name in ("a", "b"):  # one run in two folders
         store_run(tmp_path / name, tiny(), [1, 1, 1])
@@ -118,3 +120,15 @@ def test_names_are_short_and_find_their_run(tiny, home, runs, tmp_path):
     twice = load_runs(tmp_path)
     found = short_names(twice, tmp_path)
     assert sorted(found.values()) == sorted(str(path.relative_to(tmp_path)) for path in found)
+
+
+def test_plugins_are_shown_only_where_they_tell_runs_apart(runs):
+    def used(run, attack, digit):
+        stored = {**run.config, "attack": attack, "sources": [["own.py", 64 * digit]]}
+        return replace(run, config=stored)
+
+    one, other = runs[1], used(runs[1], "mine", "a")
+    assert varying([one, other]) == ["attack"]
+    edited = used(runs[1], "mine", "b")
+    assert varying([one, other, edited]) == ["attack", "sources"]
+    assert labels([other, edited]) == ["sources=own.py:" + 12 * digit for digit in "ab"]

@@ -68,11 +68,8 @@ def test_missing(look, config, tmp_path):
     assert look(tmp_path / "run") == Outcome("missing")
     keep(tmp_path / "run", config)  # as after a kill in the first epoch
     assert look(tmp_path / "run") == Outcome("missing")
-    for name in (
-        "metrics.csv",
-        "pushes.csv",
-        "config.json",
-    ):  # as after a kill while the folder was being made
+    # as after a kill while the folder was being made
+    for name in ("metrics.csv", "pushes.csv", "config.json"):
         (tmp_path / "run" / name).unlink()
     (tmp_path / "run" / "config.json.tmp").write_text("{")
     assert look(tmp_path / "run") == Outcome("missing")
