@@ -120,7 +120,18 @@ def _download(url: str, file: RemoteFile, out: IO[bytes], progress: bool) -> Non
         try:
             downloader(url, _Bounded(out, file.bytes), None)
         except failures as error:
-            raise MirrorError(f"{type(error).__name__}: {error}") from error
+            raise MirrorError(_in_short(error)) from error
+
+
+def _in_short(error: Exception) -> str:
+    """Why a connection failed; urllib3's chain of causes only where it says more.
+
+    >>> _in_short(OSError("... (Caused by NameResolutionError('Failed to resolve x.org'))"))
+    'its name cannot be resolved: is there a network?'
+    """
+    if "NameResolutionError" in str(error):
+        return "its name cannot be resolved: is there a network?"
+    return f"{type(error).__name__}: {error}"
 
 
 def _check_answer(response: Any, file: RemoteFile, out: IO[bytes], begun: int) -> None:

@@ -90,7 +90,10 @@ def fetch(
         reason = error.strerror or str(error)
         raise DataError(f"cannot write {error.filename or folder}: {reason}") from error
     lines = "\n  ".join(failures)
-    raise DataError(f"every mirror of {name} failed; a rerun continues the download:\n  {lines}")
+    raise DataError(
+        f"every mirror of {name} failed; a rerun continues the download, --data-dir DIR of the "
+        f"other commands uses a copy that you have:\n  {lines}"
+    )
 
 
 def _dataset(name: str) -> Dataset:
