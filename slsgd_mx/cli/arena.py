@@ -90,6 +90,7 @@ def arena(
     from slsgd_mx.cli.engines import server_options
     from slsgd_mx.cli.figures import by_reason, compute
     from slsgd_mx.errors import RunError
+    from slsgd_mx.figures.variants import Variant
     from slsgd_mx.parameter_server.node import check_workers
     from slsgd_mx.sweeps.plan import make_plan
     from slsgd_mx.tasks.devices import check_batch
@@ -123,6 +124,12 @@ def arena(
         show_plan(plan, {"arena": grid.runs()}, jobs, threads, server and server["workers"])
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, server)
+    lists = dict(rule=rule, attack=attack, q=q, b=b, partition=partitions, alpha=alpha)
+    listed = {name: "-".join(map(str, values)) for name, values in lists.items() if values}
+    changed = Variant(
+        preset, {**listed, **grid.changes}, repeats if repeats > 1 else None, grid.seed
+    )
+    figures = figures or Path("figures") / changed.folder
     missing = dict(line.split(": ", 1) for line in _write(grid, runs, figures, curves, cells))
     if failed or missing:
         raise RunError(f"not finished:\n{by_reason({**missing, **failed})}\nRun the command again")
@@ -138,13 +145,12 @@ def _check_cells(grid: Any, cells: Tuple[Tuple[str, str], ...]) -> None:
                 )
 
 
-def _write(grid: Any, runs: Path, folder: Optional[Path], curves: bool, cells: tuple) -> list:
+def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> list:
     """Draw and write everything; return the runs that are missing."""
     from slsgd_mx.arena import results, tables, verdict
     from slsgd_mx.system.files import disk_errors, write_atomically, write_csv
 
     boards = results.read_boards(grid, runs)
-    folder = folder or Path("figures") / grid.preset
     note, stem = _note(grid), folder / "arena"
     _draw(grid, boards, folder, note, curves, cells)
     write_csv(stem.with_suffix(".csv"), tables.COLUMNS, tables.table(boards))

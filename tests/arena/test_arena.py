@@ -3,12 +3,15 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from helpers.run_folders import store_run
 
 from slsgd_mx.arena import pictures, results, tables, verdict
 from slsgd_mx.arena.grid import CLEAN, Arena
+from slsgd_mx.cli import main
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.runs.folder import RunFolder
@@ -215,3 +218,13 @@ def test_table_is_readable_as_csv(tmp_path):
     with open(tmp_path / "a.csv") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6 and rows[0]["rule"] == "mean" and rows[0]["test_accuracy"] == "0.9"
+
+
+def test_pictures_of_another_arena_go_to_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = "arena --preset smoke --rule mean --rule median --attack ipm --epochs 1 --draw-only"
+    result = CliRunner().invoke(main, line.split())
+    assert result.exit_code == 1 and "not finished" in result.output  # no run is there
+    assert [path.name for path in Path("figures").iterdir()] == [
+        "smoke-attack-ipm-epochs-1-rule-mean-median"
+    ]
