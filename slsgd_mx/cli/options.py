@@ -88,7 +88,7 @@ OPTIONS = {
         "Minibatch size. Paper: 50 images (CNN), 20 sequences (LSTM)."),
     "rule": _option("--rule", type=ChoiceIn("rules.pipeline", "RULES", "find_rule"), help=
         "Aggregation: Option II of Algorithm 1 (trimmed-mean, the default), Option I (mean), or "
-        "another rule."),
+        "another rule; nnm+krum puts a pre-aggregation before it. docs/conformance.md defines all."),
     "selection": _option("--selection", type=NameIn("config", "SELECTIONS"), help=
         "S_t: k of n drawn independently in each epoch (the paper's text, the default), or blocks "
         "of shuffled permutations (the released code)."),
@@ -97,7 +97,8 @@ OPTIONS = {
         "does. Default: yes."),
     # attacks and faults
     "attack": _option("--attack", type=ChoiceIn("attacks", "ATTACKS", "find_attack"), help=
-        "What the q poisoned workers do. Default: the paper's attack on this task."),
+        "What the q poisoned workers do. Default: the paper's attack on this task. "
+        "docs/conformance.md defines all."),
     "poisoned_devices": _option("--poisoned-devices", type=int, help=
         "Instead of --q: so many of the n devices, chosen by the seed, are poisoned whenever they "
         "are selected; metrics.csv records how many that are in each epoch."),

@@ -86,7 +86,7 @@ def in_common(runs: Sequence[Run]) -> Dict[str, Any]:
     return {
         name: symbols[name]
         for name in shared
-        if name in symbols and (name not in default or symbols[name] != default[name])
+        if name in symbols and (name not in default or show(symbols[name]) != show(default[name]))
     }
 
 

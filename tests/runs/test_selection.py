@@ -127,6 +127,7 @@ def test_plugins_are_shown_only_where_they_tell_runs_apart(runs):
         stored = {**run.config, "attack": attack, "sources": [["own.py", 64 * digit]]}
         return replace(run, config=stored)
 
+    assert "sources" not in in_common(runs)  # none of them uses a plug-in
     one, other = runs[1], used(runs[1], "mine", "a")
     assert varying([one, other]) == ["attack"]
     edited = used(runs[1], "mine", "b")
