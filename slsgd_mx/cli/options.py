@@ -88,7 +88,8 @@ OPTIONS = {
         "Minibatch size. Paper: 50 images (CNN), 20 sequences (LSTM)."),
     "rule": _option("--rule", type=ChoiceIn("rules.pipeline", "RULES", "find_rule"), help=
         "Aggregation: Option II of Algorithm 1 (trimmed-mean, the default), Option I (mean), or "
-        "another rule; nnm+krum puts a pre-aggregation before it. docs/conformance.md defines all."),
+        "another rule; nnm+krum puts a pre-aggregation before it. docs/conformance.md defines "
+        "all."),
     "selection": _option("--selection", type=NameIn("config", "SELECTIONS"), help=
         "S_t: k of n drawn independently in each epoch (the paper's text, the default), or blocks "
         "of shuffled permutations (the released code)."),
