@@ -122,7 +122,7 @@ def test_a_broken_plugin_in_a_child_process_is_one_sentence(monkeypatch, capfd):
     monkeypatch.setenv("SLSGD_MX_PLUGINS", str(Path("own.py").resolve()))
     end, code = do({"do": "slsgd_mx.sweeps.job:train"}, None)
     assert (end["status"], end["kind"], code) == ("failed", "ConfigError", 2)
-    assert end["why"].endswith("own.py cannot be loaded: ValueError: no luck")
+    assert end["why"].endswith("own.py cannot be loaded: ValueError: no luck (line 1)")
     assert capfd.readouterr() == ("", "")
 
 
