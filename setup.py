@@ -17,7 +17,7 @@ if TOO_OLD or (TOO_NEW and "setuptools.build_meta" not in sys.modules):
         + "."
     )
 
-from setuptools import find_packages, setup  # noqa: E402  (after the check on purpose)
+from setuptools import Extension, find_packages, setup  # noqa: E402  (after the check on purpose)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -38,6 +38,16 @@ def read_requirements():
     lines = (line.strip() for line in read("requirements.txt").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
+
+# The kernel of rank-based rules is a plain shared library, found and called through ctypes. Where
+# it cannot be compiled, the rules use NumPy. Contracted or reordered sums would change the bits.
+KERNEL = Extension(
+    "slsgd_mx.rules._ranks",
+    sources=["slsgd_mx/rules/ranks.c"],
+    depends=["slsgd_mx/rules/ranks.h"],
+    extra_compile_args=["-O3", "-fno-fast-math", "-ffp-contract=off"],
+    optional=True,
+)
 
 setup(
     name="slsgd-mx",
@@ -61,7 +71,9 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     packages=find_packages(include=["slsgd_mx", "slsgd_mx.*"]),
+    ext_modules=[KERNEL],
     include_package_data=True,
+    exclude_package_data={"": ["*.c", "*.h"]},
     zip_safe=False,
     python_requires=PYTHON_REQUIRES,
     install_requires=read_requirements(),

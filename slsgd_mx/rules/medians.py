@@ -11,6 +11,7 @@ from typing import List
 
 import numpy as np
 
+from slsgd_mx.rules.compiled import mean_of_ranks
 from slsgd_mx.rules.rule import Rows, RuleContext
 from slsgd_mx.rules.trimmed_mean import (
     by_chunks,
@@ -64,6 +65,8 @@ def mean_nearest(rows: Rows, trimmed: int, m: int, out: np.ndarray) -> None:
     >>> out  # the centre is 1.5, and 9 is the farthest value
     array([1.], dtype=float32)
     """
+    if m > 0 and mean_of_ranks(rows, trimmed, m, out):
+        return
 
     def near_chunk(part: List[np.ndarray], scratch: np.ndarray) -> np.ndarray:
         return mean_in_order(_nearest(rank_chunk(part, 0, scratch), trimmed, m))

@@ -1,7 +1,8 @@
 """The trimmed mean Trmean_b (Definition 3) and its special cases, the mean and the median.
 
 A comparator network of element-wise minimum and maximum sorts the k values of every coordinate,
-one cache-sized chunk at a time; the kept ranks are then averaged in rank order in float64.  Hence:
+one cache-sized chunk at a time; the kept ranks are then averaged in rank order in float64.  The
+compiled kernel does the same, with the same bits, where it was built (``compiled.py``).  Hence:
 
 * one push of 1e38 does no harm, because nothing is subtracted from a sum and nothing overflows;
 * the result has the same bits for every order of the pushes;
@@ -16,6 +17,7 @@ from typing import Callable, List, NamedTuple, Sequence, Tuple, Union
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.rules.compiled import mean_of_ranks
 from slsgd_mx.rules.rule import Rows, RuleContext
 
 CHUNK = 16384  # coordinates at a time: k+2 rows of 64 KB stay in a 2 MB level-2 cache
@@ -92,6 +94,8 @@ def trimmed_mean_rows(rows: Sequence[np.ndarray], b: int, out: np.ndarray) -> No
     """
     k = len(rows)
     check_trim(k, b)
+    if mean_of_ranks(rows, b, 0, out):
+        return
 
     def trim_chunk(part: List[np.ndarray], scratch: np.ndarray) -> np.ndarray:
         return mean_in_order(rank_chunk(part, b, scratch)[b : k - b])

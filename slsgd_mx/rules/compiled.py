@@ -1,0 +1,122 @@
+"""The compiled kernel of rank-based rules (``ranks.c``), with the bits of the NumPy path.
+
+``pip install`` compiles it where there is a C compiler.  Without it, if ``SLSGD_MX_KERNEL=numpy``,
+or for rows that it cannot read, the rules compute the same bits with NumPy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.system.threads import thread_count
+
+VARIABLE = "SLSGD_MX_KERNEL"  # "compiled", the default, or "numpy"
+VERSION = 1  # of the interface of ranks.c
+VARIANTS = ("baseline instructions", "AVX2", "AVX-512")
+BLOCK = 64  # coordinates that the kernel reads together
+FLOAT = np.dtype(np.float32)
+LEAST = 1 << 18  # values for which another thread pays
+
+
+class Kernel(NamedTuple):
+    """``ranks_run`` of ranks.c and the variant for this CPU; or, without it, the reason."""
+
+    run: Optional[Callable[..., int]]
+    variant: int
+    missing: str
+
+
+def find_kernel() -> Kernel:
+    """The kernel that rules use now; a ConfigError if the variable has an illegal value."""
+    wanted = os.environ.get(VARIABLE, "compiled")
+    if wanted not in ("compiled", "numpy"):
+        raise ConfigError(f"{VARIABLE}={wanted!r} is not legal: it is 'compiled' or 'numpy'")
+    if wanted == "numpy":
+        return Kernel(None, 0, f"not used, because {VARIABLE}=numpy")
+    return load_kernel(Path(__file__).parent)
+
+
+@lru_cache(maxsize=None)
+def load_kernel(folder: Path) -> Kernel:
+    """The kernel in a folder."""
+    files = [folder / f"_ranks{suffix}" for suffix in EXTENSION_SUFFIXES]
+    file = next(filter(Path.exists, files), None)
+    if file is None:
+        return Kernel(None, 0, "not built: it needs a C compiler when slsgd-mx is installed")
+    try:
+        library = ctypes.CDLL(str(file))
+        version, best, run = library.ranks_version(), library.ranks_best(), library.ranks_run
+    except (OSError, AttributeError) as error:
+        return Kernel(None, 0, f"cannot be loaded ({error})")
+    if version != VERSION:
+        return Kernel(None, 0, "built from another version of slsgd-mx: install it again")
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    run.argtypes = [ctypes.c_int, ctypes.POINTER(pointer), *[number] * 5, pointer]
+    return Kernel(run, best, "")
+
+
+def describe_kernel() -> str:
+    """Which code computes the ranks, and why not the kernel."""
+    kernel = find_kernel()
+    if kernel.run is None:
+        return f"{kernel.missing}; the NumPy path is used"
+    return f"used, with {VARIANTS[kernel.variant]}"
+
+
+def mean_of_ranks(rows: Sequence[np.ndarray], trimmed: int, nearest: int, out: np.ndarray) -> bool:
+    """Write Trmean_trimmed of the rows, or the mean of the ``nearest`` values around it, into out.
+
+    ``nearest=0`` means Trmean itself.  Returns whether it did so: False leaves the work to NumPy.
+    """
+    kernel, k = find_kernel(), len(rows)
+    if kernel.run is None or not (0 <= 2 * trimmed < k and 0 <= nearest <= k):
+        return False
+    if not out.flags.writeable or not all(_readable(row, out.size) for row in (*rows, out)):
+        return False
+    pointers = (ctypes.c_void_p * k)(*[_address(row) for row in rows])
+    arguments = kernel.variant, pointers, k, int(trimmed), int(nearest)
+    failed: List[int] = []
+
+    def compute(start: int, stop: int) -> None:
+        if kernel.run(*arguments, start, stop, _address(out)):
+            failed.append(start)
+
+    first, *others = parts(out.size, min(thread_count(), k * out.size // LEAST))
+    threads = [threading.Thread(target=compute, args=part) for part in others]
+    for thread in threads:
+        thread.start()
+    compute(*first)
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise MemoryError(f"not enough memory to sort k={k} values of {BLOCK} coordinates")
+    return True
+
+
+def parts(size: int, count: int) -> List[Tuple[int, int]]:
+    """About equal ranges of whole blocks, at least one and at most ``count``.
+
+    >>> parts(200, 2)
+    [(0, 128), (128, 200)]
+    """
+    width = max(1, -(-size // (BLOCK * max(1, count)))) * BLOCK
+    return [(start, min(start + width, size)) for start in range(0, max(1, size), width)]
+
+
+def _readable(row: np.ndarray, size: int) -> bool:
+    """Whether the kernel can read a row: float32 in native order, contiguous and aligned."""
+    flags = row.flags
+    return row.dtype == FLOAT and row.shape == (size,) and flags.c_contiguous and flags.aligned
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
