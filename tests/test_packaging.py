@@ -1,6 +1,8 @@
-"""The packaging files agree on the versions, and setup.py refuses other Pythons."""
+"""The packaging files agree on the versions; setup.py refuses other Pythons, builds the kernel."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slsgd_mx
+from slsgd_mx.rules.compiled import load_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +36,25 @@ def test_setup_refuses_a_wrong_python_in_one_sentence(version):
         "slsgd-mx needs Python 3.8 to 3.12 (MXNet 1.9.1 runs on no other), "
         f"and this is Python {found}.\n"
     )
+
+
+@pytest.mark.parametrize("compiler", [True, False])
+def test_setup_builds_the_kernel_if_there_is_a_compiler(compiler, tmp_path):
+    if compiler and not shutil.which("cc"):
+        pytest.skip("there is no C compiler")
+    folders = ["--build-lib", str(tmp_path / "lib"), "--build-temp", str(tmp_path / "temp")]
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", *folders],
+        cwd=str(ROOT),
+        env={**os.environ, "CC": "cc" if compiler else str(tmp_path / "no-such-compiler")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    kernel = load_kernel(tmp_path / "lib" / "slsgd_mx" / "rules")
+    assert (kernel.run is not None) == compiler
+    assert compiler or kernel.missing.startswith("not built")
 
 
 def test_every_file_names_the_same_versions_of_python():
