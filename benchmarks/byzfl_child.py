@@ -1,4 +1,4 @@
-"""Time ByzFL's rules; run by the Python of an environment that has it: K D B."""
+"""Time ByzFL's rules; run by the Python of an environment that has it: K D B RULE..."""
 
 import json
 import sys
@@ -19,19 +19,28 @@ def cpu_seconds(call, repeats=2):
     return best
 
 
-def main(k, d, b):
-    """Print the times of krum, multi-krum and nnm as JSON."""
+RULES = {
+    "krum": byzfl.Krum,
+    "multi-krum": byzfl.MultiKrum,
+    "nnm": byzfl.NNM,
+    "trimmed-mean": byzfl.TrMean,
+}
+
+
+def main(k, d, b, names):
+    """Print the times of the named rules as JSON; the trimmed mean of tensors is far slower."""
     array = np.random.default_rng(0).standard_normal((k, d), np.float32)
-    rules = {"krum": byzfl.Krum(b), "multi-krum": byzfl.MultiKrum(b), "nnm": byzfl.NNM(b)}
     kinds = {"NumPy arrays": array, "tensors": torch.from_numpy(array)}
     found = {}
-    for name, rule in rules.items():
+    for name in names:
+        rule = RULES[name](b)
         found[name] = {
             kind: cpu_seconds(lambda rule=rule, given=given: rule(given), 1 + (name != "nnm"))
             for kind, given in kinds.items()
+            if kind == "NumPy arrays" or name != "trimmed-mean"
         }
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]))
+    main(*map(int, sys.argv[1:4]), sys.argv[4:])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Callable, List, Optional
+from statistics import median
+from typing import Callable, List, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,14 @@ def best_of(
             call()
             best[i] = min(best[i], clock() - began)
     return best
+
+
+def median_ratio(
+    call: Callable[[], None],
+    baseline: Callable[[], None],
+    repeats: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Tuple[float, float]:
+    """Return the median of time / baseline's time, measured in turns, and of the time."""
+    pairs = [best_of([call, baseline], 1, clock) for _ in range(repeats)]
+    return median(one / other for one, other in pairs), median(one for one, _ in pairs)

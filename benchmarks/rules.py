@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterator, List
 import numpy as np
 
 from benchmarks.report import Line, best_of
-from benchmarks.trimming import D, models
+from benchmarks.trimming import SIZES, D, models
 from slsgd_mx.rules.pipeline import find_rule, gram_of, mix_rows
 
 ONE_ROW = ["krum", "multi-krum", "geometric-median", "mda", "smea", "caf", "centered-clipping"]
@@ -26,7 +26,14 @@ def lines() -> Iterator[Line]:
     pushes = models(10)
     yield from distance_based(pushes)
     yield from nearest_to_a_centre(pushes)
-    yield from against_byzfl()
+    python = os.environ.get(BYZFL, str(FOLDER.parent / ".venv-byzfl" / "bin" / "python"))
+    try:
+        yield from against_byzfl(python)
+        for k, d, b, _ in SIZES:
+            yield byzfl_trimming(python, k, d, b)
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        print(f"comparison with ByzFL skipped: set {BYZFL} to a Python that has it ({why})")
 
 
 def calls_of(rules: List[str], pushes: np.ndarray, b: int) -> List[Callable[[], None]]:
@@ -64,15 +71,9 @@ def nearest_to_a_centre(pushes: np.ndarray) -> Iterator[Line]:
         yield Line(f"{rule} k=10 b=2 / trimmed mean", seconds / found[0], detail, at_most=3)
 
 
-def against_byzfl(k: int = 100, d: int = 200_000, b: int = 20) -> Iterator[Line]:
+def against_byzfl(python: str, k: int = 100, d: int = 200_000, b: int = 20) -> Iterator[Line]:
     """krum, multi-krum and nnm against ByzFL's, on NumPy arrays and on tensors."""
-    python = os.environ.get(BYZFL, str(FOLDER.parent / ".venv-byzfl" / "bin" / "python"))
-    try:
-        theirs = measure_byzfl(python, k, d, b)
-    except (OSError, subprocess.CalledProcessError) as error:
-        why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
-        print(f"comparison with ByzFL skipped: set {BYZFL} to a Python that has it ({why})")
-        return
+    theirs = measure_byzfl(python, k, d, b, "krum", "multi-krum", "nnm")
     pushes = np.random.default_rng(0).standard_normal((k, d), np.float32)
     rows, previous, mixed = list(pushes), np.zeros(d, np.float32), np.empty((k, d), np.float32)
 
@@ -88,8 +89,16 @@ def against_byzfl(k: int = 100, d: int = 200_000, b: int = 20) -> Iterator[Line]
             yield Line(what, other / seconds, detail, at_least=1)
 
 
-def measure_byzfl(python: str, k: int, d: int, b: int) -> Dict[str, Dict[str, float]]:
+def byzfl_trimming(python: str, k: int, d: int, b: int) -> Line:
+    """Our trimmed mean against ByzFL's on NumPy arrays, in CPU time."""
+    (other,) = measure_byzfl(python, k, d, b, "trimmed-mean")["trimmed-mean"].values()
+    (seconds,) = best_of(calls_of(["trimmed-mean"], models(k, d), b), 3, time.process_time)
+    detail = f"{1e9 * other / k / d:.2f} against {1e9 * seconds / k / d:.2f} ns per value"
+    return Line(f"ByzFL's trimmed mean / ours, k={k} b={b}", other / seconds, detail, at_least=1)
+
+
+def measure_byzfl(python: str, k: int, d: int, b: int, *rules: str) -> Dict[str, Dict[str, float]]:
     """CPU seconds of ByzFL in a process of its own, by rule and kind of array."""
-    call = [python, str(FOLDER / "byzfl_child.py"), str(k), str(d), str(b)]
+    call = [python, str(FOLDER / "byzfl_child.py"), *map(str, (k, d, b)), *rules]
     done = subprocess.run(call, capture_output=True, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])

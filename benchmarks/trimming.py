@@ -1,22 +1,56 @@
-"""The trimmed mean against a plain copy and against sorting."""
+"""The trimmed mean against copies, on two threads, and against sorting."""
 
 from __future__ import annotations
 
-from typing import Iterator
+import os
+import time
+from typing import Callable, Iterator
+from unittest import mock
 
 import numpy as np
 
-from benchmarks.report import Line, best_of
+from benchmarks.report import Line, best_of, median_ratio
+from slsgd_mx.rules.compiled import describe_kernel
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 from slsgd_mx.system.mxnet import mx
+from slsgd_mx.system.threads import VARIABLE, available_cores
 
 D = 2_626_634  # values of the paper's CNN
+SIZES = [(10, D, 2, 2.5), (100, 200_000, 20, 6), (1000, 20_000, 200, 9)]  # k, d, b, most copies
 
 
 def lines() -> Iterator[Line]:
     """Compare the paper's aggregation with copying and sorting, and a larger one with sorting."""
+    print(f"the compiled kernel is {describe_kernel()}")
+    for k, d, b, copies in SIZES:
+        yield from against_a_copy(models(k, d), b, copies)
     yield from paper_size(models(10))
     yield from large(models(50))
+
+
+def against_a_copy(pushes: np.ndarray, b: int, copies: float) -> Iterator[Line]:
+    """One thread against a copy of the values into existing memory, and two against one."""
+    k, d = pushes.shape
+    rows, existing, out = list(pushes), np.empty_like(pushes), np.empty(d, np.float32)
+
+    def trim(threads: int) -> Callable[[], None]:
+        def call() -> None:
+            with mock.patch.dict(os.environ, {VARIABLE: str(threads)}):
+                trimmed_mean_rows(rows, b, out)
+
+        return call
+
+    def copy() -> None:
+        np.copyto(existing, pushes)
+
+    copy()  # the memory exists once it was written
+    ratio, seconds = median_ratio(trim(1), copy, 11, time.process_time)
+    detail = f"{1e9 * seconds / pushes.size:.2f} ns per value, one thread"
+    yield Line(f"trimmed mean k={k} b={b} / copy of the values", ratio, detail, at_most=copies)
+    if available_cores() > 1:
+        two, one = best_of([trim(2), trim(1)], 21)
+        detail = f"{1e9 * two / pushes.size:.2f} against {1e9 * one / pushes.size:.2f} ns per value"
+        yield Line(f"trimmed mean k={k} b={b}: two threads / one", two / one, detail, at_most=1)
 
 
 def paper_size(pushes: np.ndarray, repeats: int = 7) -> Iterator[Line]:
@@ -53,6 +87,6 @@ def large(pushes: np.ndarray) -> Iterator[Line]:
     yield Line("np.sort / trimmed mean, k=50 b=20", sorting / seconds, detail, at_least=1)
 
 
-def models(k: int) -> np.ndarray:
-    """Return k random pushes, (k, D)."""
-    return np.random.default_rng(0).standard_normal((k, D), np.float32)
+def models(k: int, d: int = D) -> np.ndarray:
+    """Return k random pushes, (k, d)."""
+    return np.random.default_rng(0).standard_normal((k, d), np.float32)
