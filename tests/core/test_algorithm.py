@@ -85,11 +85,11 @@ def test_repeating_an_epoch_gives_the_same_bytes(tiny, task, x0):
     assert len(results) == 1
 
 
-# ---- no feature is silently a no-op --------------------------------------------------------
+# ---- every feature has its own effect, and no other ----------------------------------------
 
 
 @pytest.mark.parametrize("attack", LABEL_ATTACKS)
-def test_a_label_attack_is_not_a_no_op(tiny, task, honest, monkeypatch, attack):
+def test_a_label_attack_acts_through_the_labels_only(tiny, task, honest, monkeypatch, attack):
     attacked = tiny(q=2, attack=attack, attacker_start="pulled")
     assert run(attacked, task)[-1] != honest[-1]
     harmless = replace(ATTACKS[attack], labels=lambda y, context: y)
@@ -130,22 +130,56 @@ def as_array(part):
     return part if isinstance(part, np.ndarray) else part.asnumpy()
 
 
-def test_fresh_start_is_not_a_no_op(tiny, task, monkeypatch):
+def test_fresh_models_of_poisoned_workers_differ_by_epoch_and_device(tiny, task, monkeypatch):
     fresh = tiny(q=2, attacker_start="fresh")
     pulled = run(tiny(q=2, attacker_start="pulled"), task)
     assert run(fresh, task)[-1] != pulled[-1]
-    monkeypatch.setattr(task, "start_fresh", lambda seed: None)
-    assert run(fresh, task) == pulled
+    seeds = []
+    monkeypatch.setattr(task, "start_fresh", seeds.append)
+    assert run(fresh, task) == pulled  # so only the start made the difference
+    poisoned = [(t, select_devices(fresh, t)[select_poisoned(fresh, t)]) for t in (1, 2, 3)]
+    assert seeds == [integer_seed(0, "afresh", t, int(i)) for t, both in poisoned for i in both]
+    assert len(set(seeds)) == 6
 
 
-def test_warm_up_is_not_a_no_op(tiny, task, honest, monkeypatch):
-    cold = run(tiny(warm_up=False, epochs=1), task)
-    assert honest[0] != cold[0]
-    monkeypatch.setattr(algorithm, "WARM_UP_PASSES", 0)
-    assert run(tiny(epochs=1), task) == cold
+@pytest.mark.parametrize("seed", [0, 1])
+def test_warm_up_is_five_passes_at_gamma_0_01_over_one_random_device(tiny, task, seed):
+    config = tiny(seed=seed)
+    x0 = as_bytes(serve(config, task).values())
+    device = int(stream(seed, "warm-up").integers(config.n))
+    task.initialize(integer_seed(seed, "initialize"))
+    cold = as_bytes({key: value.asnumpy() for key, value in task.values.items()})
+    assert as_bytes(serve(tiny(seed=seed, warm_up=False), task).values()) == cold
+    task.initialize(integer_seed(seed, "initialize"))
+    task.train(device, 5 * task.steps_per_pass(device), 0.01, integer_seed(seed, "warm-up"))
+    warm = as_bytes({key: value.asnumpy() for key, value in task.values.items()})
+    assert x0 == warm != cold
 
 
-def test_trimming_is_not_a_no_op(tiny, task, x0):
+def test_warm_up_counts_passes_not_steps(tiny, task, monkeypatch):
+    """Some of the tiny devices hold one minibatch, so that a pass is a step; here it is seven."""
+    seen = []
+    monkeypatch.setattr(task, "steps_per_pass", lambda device: 7)
+    monkeypatch.setattr(task, "train", lambda device, steps, gamma, seed: seen.append(steps))
+    serve(tiny(), task)
+    assert seen == [35]
+
+
+def test_random_pushes_differ_by_epoch_device_and_parameter(tiny, task, x0, monkeypatch):
+    drawn = []
+
+    def draw(x, context):
+        drawn.append(tuple(context.rng.standard_normal(3)))
+        return x
+
+    monkeypatch.setitem(ATTACKS, "gaussian", replace(ATTACKS["gaussian"], model=draw))
+    for t in (1, 2):
+        one_epoch(tiny(q=2, attack="gaussian"), task, x0, t)
+    assert len(drawn) == 2 * 2 * len(x0)
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_trimming_averages_the_middle_ranks(tiny, task, x0):
     config = tiny(q=1, b=1, attack="negation", attack_scale=50)
     pushed, x1 = one_epoch(config, task, x0, 1)
     _, mean = one_epoch(tiny(q=1, b=0, attack="negation", attack_scale=50), task, x0, 1)
@@ -156,7 +190,7 @@ def test_trimming_is_not_a_no_op(tiny, task, x0):
         assert np.abs(mean[key] - x1[key]).min() > 5
 
 
-def test_moving_average_is_not_a_no_op(tiny, task, x0):
+def test_moving_average_weighs_the_aggregate_by_alpha(tiny, task, x0):
     """x_t = (1 - alpha) x_{t-1} + alpha x'_t, running statistics aside."""
     _, plain = one_epoch(tiny(b=1), task, x0, 1)
     _, x1 = one_epoch(tiny(b=1, alpha=0.25, alpha_schedule="constant"), task, x0, 1)
@@ -171,14 +205,25 @@ def test_moving_average_is_not_a_no_op(tiny, task, x0):
         assert x1[key].tobytes() != plain[key].tobytes()
 
 
-def test_drop_rate_is_not_a_no_op(tiny, task):
-    config = tiny(drop_rate=0.5)
-    server = serve(config, task)
-    reports = [run_epoch(t, config, task, server) for t in range(1, 7)]
+def test_dropped_workers_push_nothing_and_the_others_as_always(tiny, task, x0):
+    config, everyone = tiny(drop_rate=0.5), one_epoch(tiny(), task, x0, 1)[0]
+    server = serve(config, task, x0)
+    reports = [run_epoch(1, config, task, server)]
+    pushed = {slot: as_bytes(model) for slot, model in server.pushed.items()}
+    assert pushed == {s: as_bytes(everyone[s]) for s in range(4) if s in pushed}
+    assert reports[0].update.missing == tuple(s for s in range(4) if s not in pushed)
+    reports += [run_epoch(t, config, task, server) for t in range(2, 7)]
     missing = [len(report.update.missing) for report in reports]
-    assert 0 < sum(missing) < 24
+    assert 0 < sum(missing) < 24 and len({report.update.missing for report in reports}) > 2
     each = task.steps_per_pass(0) * task.units_per_step
     assert [report.units for report in reports] == [each * (4 - m) for m in missing]
+
+
+def test_refused_pushes_count_as_trained(tiny, task, x0):
+    config = tiny(q=1, attack="nan")
+    report = run_epoch(1, config, task, serve(config, task, x0))
+    assert len(report.update.refused) == 1
+    assert report.units == 4 * task.steps_per_pass(0) * task.units_per_step
 
 
 # ---- exactly q poisoned --------------------------------------------------------------------

@@ -46,6 +46,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     assert path.read_bytes() == b"old" and leftovers(tmp_path) == []
 
 
+class Disk:
+    """Records what is synced and renamed, by inode."""
+
+    def __init__(self, monkeypatch):
+        self.did, sync, rename = [], os.fsync, os.replace
+        note = lambda *act: self.did.append(act)  # noqa: E731
+        monkeypatch.setattr(os, "fsync", lambda f: note("sync", os.fstat(f).st_ino) or sync(f))
+        monkeypatch.setattr(
+            os, "replace", lambda a, b: note("rename", os.stat(a).st_ino) or rename(a, b)
+        )
+
+    def expect(self, path, *more):
+        """The file was synced before it was renamed, and its folder afterwards."""
+        file, folder = os.stat(path).st_ino, os.stat(path.parent).st_ino
+        once = [("rename", file), ("sync", folder)]
+        assert self.did == [("sync", file), *once, *(once if more else [])]
+        self.did.clear()
+
+
+def test_files_and_their_folder_are_on_the_disk_before_a_write_ends(
+    run_folder, folder, tmp_path, monkeypatch
+):
+    disk = Disk(monkeypatch)
+    write_atomically(tmp_path / "file", b"text")
+    disk.expect(tmp_path / "file")
+    save_arrays(tmp_path / "arrays", VALUES)
+    disk.expect(tmp_path / "arrays")
+    run_folder.save_checkpoint(1, VALUES, {})
+    disk.expect(list_checkpoints(folder / "checkpoint")[0], "renamed twice")
+    run_folder.append(made_up_row(run_folder, 1))
+    assert disk.did == [("sync", os.stat(folder / "metrics.csv").st_ino)]
+
+
 def test_arrays_come_back_bit_for_bit_or_are_an_error(tmp_path):
     save_arrays(tmp_path / "x", VALUES)
     loaded = load_arrays(tmp_path / "x")
@@ -110,10 +143,14 @@ def test_checkpoint_round_trip(run_folder):
 def test_a_corrupt_checkpoint_falls_back_to_the_one_before(run_folder, folder, harm, capsys):
     run_folder.save_checkpoint(1, VALUES, {})
     run_folder.save_checkpoint(2, VALUES, {})
-    harm(list_checkpoints(folder / "checkpoint")[0])
+    (newest, _) = list_checkpoints(folder / "checkpoint")
+    harm(newest)
+    damaged = newest.read_bytes()
     assert load_newest(folder / "checkpoint")[0] == 1
-    said = capsys.readouterr()
-    assert "epoch-000002" in said.out + said.err and "corrupt" in said.out + said.err
+    said = capsys.readouterr().err
+    assert f"{newest} is corrupt and was renamed; resuming from epoch-000001" in said
+    assert not newest.exists() and newest.with_suffix(".corrupt").read_bytes() == damaged
+    assert load_newest(folder / "checkpoint")[0] == 1 and capsys.readouterr().err == ""
 
 
 def test_no_sound_checkpoint_is_an_error_that_loses_nothing(run_folder, folder):
@@ -204,6 +241,12 @@ def test_manifest_keeps_every_session(run_folder, folder, capsys):
     assert capsys.readouterr().err == ""
     run_folder.begin_session({**SESSION, "after_epoch": 6, "threads": 2})
     assert "threads 1 -> 2" in capsys.readouterr().err
+    for name in ("cpu", "mxnet", "numpy", "slsgd_mx"):
+        run_folder.begin_session({**SESSION, "after_epoch": 6})
+        capsys.readouterr()
+        run_folder.begin_session({**SESSION, "after_epoch": 6, name: "other"})
+        said = f"continues with {name} {SESSION[name]} -> other: its bytes may differ"
+        assert said in capsys.readouterr().err
     for damage in ("{cut sho", "[]", '{"sessions": 3}'):
         (folder / "manifest.json").write_text(damage)
         with pytest.raises(RunError, match="manifest.json is damaged"):

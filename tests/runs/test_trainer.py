@@ -1,12 +1,15 @@
 """From a configuration to a finished folder: repeats, resumes, failures, in one process."""
 
 import dataclasses
+import math
+import time
+from types import SimpleNamespace
 
 import pytest
 from helpers.run_folders import cut, interrupt, numbers
 
 from slsgd_mx.core.algorithm import select_devices, select_poisoned
-from slsgd_mx.errors import DivergedError, FailedError, RunError
+from slsgd_mx.errors import DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.runs import trainer
 from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
@@ -142,6 +145,32 @@ def test_units_count_what_every_worker_trained_on(tiny, tmp_path):
     assert [progress.units for progress in heard] == [0] + 2 * [config.k * 2 * one_pass]
 
 
+def test_units_per_second_are_those_since_the_last_row(tiny, tmp_path):
+    heard = []
+    result = train(tiny(epochs=3, eval_every=2), tmp_path / "run", listener=heard.append)
+    for row, since in zip(result.rows, (heard[1:3], heard[3:])):
+        seconds, units = (sum(getattr(p, name) for p in since) for name in ("seconds", "units"))
+        assert float(row["seconds"]) == pytest.approx(seconds)
+        assert float(row["units_per_second"]) == pytest.approx(units / seconds)
+
+
+def test_checkpoints_are_written_every_checkpoint_seconds(tiny, tmp_path, monkeypatch):
+    """Every epoch takes ten seconds on this clock, and a checkpoint is due after 25."""
+    epochs, saved, save = [], [], RunFolder.save_checkpoint
+    clock = SimpleNamespace(monotonic=lambda: 10.0 * len(epochs), perf_counter=time.perf_counter)
+    monkeypatch.setattr(trainer, "time", clock)
+    spy = lambda self, t, *more: saved.append(t) or save(self, t, *more)  # noqa: E731
+    monkeypatch.setattr(RunFolder, "save_checkpoint", spy)
+    train(tiny(epochs=9), tmp_path / "run", listener=epochs.append, checkpoint_seconds=25)
+    assert saved == [4, 7]  # the clock shows 10 before epoch 1 ends, 40 at the end of epoch 4
+
+
+def test_a_busy_folder_is_refused_before_the_data_are_loaded(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "build_task", None)  # calling it would fail
+    with RunFolder(tmp_path / "run", tiny()), pytest.raises(InUseError, match="run is in use"):
+        train(tiny(), tmp_path / "run")
+
+
 def test_refused_pushes_are_counted_and_named(tiny, tmp_path):
     config = tiny(q=1, attack="nan", epochs=4, eval_every=2)
     rows = train(config, tmp_path / "run").rows
@@ -203,3 +232,14 @@ def test_a_run_that_diverges_keeps_its_rows_and_says_so_again(tiny, tmp_path):
     assert said[0] == said[1] and isinstance(error.value, RunError)
     (row,) = read_metrics(tmp_path / "run")
     assert row["epoch"] == "1" and not (tmp_path / "run" / "DONE").exists()
+
+
+def test_a_metric_that_is_not_a_number_ends_a_run_with_a_finite_model(tiny, tmp_path, monkeypatch):
+    config = tiny(epochs=3)
+    *others, last = config.sizes.metrics
+    found = {**dict.fromkeys(others, 1.0), last: math.nan}
+    monkeypatch.setattr(trainer.ModelServer, "evaluate", lambda server, task: found)
+    with pytest.raises(DivergedError, match="its loss stopped being finite in epoch 1"):
+        train(config, tmp_path / "run")
+    (row,) = read_metrics(tmp_path / "run")
+    assert (row["epoch"], row[last]) == ("1", "nan")

@@ -17,6 +17,7 @@ from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.images.arrays import structure_of
 from slsgd_mx.tasks.images.sizes import Images
+from slsgd_mx.tasks.images.task import shuffled_batches
 from slsgd_mx.tasks.sizes import SIZES
 from slsgd_mx.workloads import WORKLOADS, Sizes
 
@@ -133,6 +134,41 @@ def test_presets_and_sizes_of_images():
         preset("images", "smoke", shape=(7,))
     with pytest.raises(ConfigError, match="needs the digest of its arrays: give --arrays"):
         preset("images", "smoke", data="my.npz")
+
+
+# ---- initialisation and minibatches --------------------------------------------------------
+
+
+def test_models_start_from_xavier_and_fresh_ones_from_msra():
+    """Uniform up to sqrt(6 / (in + out)); Gaussian of variance 2 / (1 + 0.25^2) / mean(in, out)."""
+    own = own_task(dense(50, 50))
+    task = own.build(RunConfig(sizes=own.sizes, **TINY))
+    (weight,) = (value for value in task.values.values() if value.shape == (50, 50))
+    bound = np.sqrt(6 / 100)
+    task.initialize(3)
+    drawn = weight.asnumpy()
+    assert 0.99 * bound < np.abs(drawn).max() <= bound
+    assert drawn.std() == pytest.approx(bound / np.sqrt(3), rel=0.03)
+    task.start_fresh(3)
+    drawn = weight.asnumpy()
+    assert drawn.std() == pytest.approx(np.sqrt(2 / (1 + 0.25**2) / 50), rel=0.05)
+    assert np.abs(drawn).max() > 3 * drawn.std()  # no uniform distribution reaches that
+
+
+def test_the_last_minibatch_of_a_pass_wraps_around_to_its_first_rows():
+    passed = np.concatenate(list(shuffled_batches(7, 3, np.random.default_rng(0))))
+    assert sorted(passed[:7]) == list(range(7))
+    assert passed[7:].tolist() == passed[:2].tolist()
+
+
+def test_every_pass_has_its_own_order():
+    own = own_task()
+    task = own.build(RunConfig(sizes=own.sizes, **TINY))
+    drawn = task.batches(0, np.random.default_rng(0), None)
+    rows = [next(drawn)[0].asnumpy().tolist() for _ in range(3 * task.steps_per_pass(0))]
+    passes = [sum(rows[start : start + 2], []) for start in (0, 2, 4)]
+    assert sorted(passes[0]) == sorted(passes[1]) == sorted(passes[2])
+    assert passes[0] != passes[1] != passes[2] != passes[0]
 
 
 # ---- tasks of plug-ins, without Gluon ------------------------------------------------------
