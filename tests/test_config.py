@@ -128,6 +128,7 @@ def test_warnings():
     assert "b=1 < q=2" in trim
     few, many = RunConfig(q=5, b=4).warnings()
     assert "b=4 < q=5" in few and "2q=10 >= k=10" in many
+    assert RunConfig(q=2, rule="median").warnings() == []  # the median has no b
     (never,) = RunConfig(alpha=0.8, epochs=400).warnings()
     assert "alpha=0.8 takes effect after epoch 400" in never and "T=400" in never
     assert RunConfig(alpha=0.8, epochs=401).warnings() == []

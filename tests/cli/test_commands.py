@@ -16,6 +16,8 @@ import slsgd_mx
 from slsgd_mx.cli import COMMANDS, main
 from slsgd_mx.cli.options import OPTIONS, parameter
 from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import RunError
+from slsgd_mx.parameter_server.launcher import Options
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.lstm.sizes import Lstm
@@ -265,6 +267,53 @@ def test_missing_data_names_three_solutions(line):
     for way in ("slsgd-mx data fetch", "--data-dir", "--data synthetic"):
         assert way in result.output
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["cifar --epochs 1", "lstm --epochs 1", "partition", "demo --preset laptop", "train cifar"],
+)
+def test_data_are_sought_in_the_folder_given(line):
+    result = call(f"{line} --data-dir my-own-data")
+    assert result.exit_code == 1 and "my-own-data" in result.output
+
+
+def test_mirrors_and_home_reach_the_download(monkeypatch):
+    asked = []
+    download = lambda *names, **options: asked.append((names, options)) or Path("x")  # noqa: E731
+    monkeypatch.setattr("slsgd_mx.data.fetch.fetch", download)
+    call("data fetch cifar10 --mirror http://a --mirror http://b --data-home home")
+    call("data fetch wikitext2")
+    assert asked == [
+        (("cifar10", Path("home")), {"mirrors": ("http://a", "http://b")}),
+        (("wikitext2", None), {"mirrors": None}),
+    ]
+
+
+def test_options_of_launch_reach_the_launcher(monkeypatch):
+    asked = []
+
+    def launch(config, folder, data_dir, listener, options):
+        asked.append((config, folder, data_dir, options))
+        raise RunError("not started")
+
+    monkeypatch.setattr("slsgd_mx.parameter_server.launcher.launch", launch)
+    line = "launch --workers 3 --servers 2 --patience 9 --restarts 7 --deadline 5 -- "
+    result = call(f"{line} cifar {TINY} --partition-seed 4 --data-dir data --out here")
+    assert result.exit_code == 1 and "not started" in result.output
+    ((config, folder, data_dir, options),) = asked
+    assert options == Options(workers=3, servers=2, patience=9.0, restarts=7)
+    assert (config.deadline, config.partition_seed) == (5.0, 4)
+    assert (folder, data_dir) == (Path("here"), Path("data"))
+
+
+def test_the_seed_of_the_partition_changes_the_partition():
+    line = "partition --data synthetic --train-images 400 -n 10 --unbalanced --json"
+    counts = [
+        json.loads(call(f"{line} {seed} --picture p.png").stdout)["label_counts"]
+        for seed in ("", "--seed 1", "--seed 0")
+    ]
+    assert counts[0] == counts[2] != counts[1]
 
 
 def test_a_folder_that_holds_another_run_is_refused():

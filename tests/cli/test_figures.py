@@ -13,6 +13,7 @@ from slsgd_mx.figures.declarations import FIGURES, ReachFigure, attacked, varied
 from slsgd_mx.figures.variants import Variant, runs_of
 from slsgd_mx.presets import preset
 from slsgd_mx.runs.status import Outcome
+from slsgd_mx.sweeps.forecast import Measured, network
 from slsgd_mx.sweeps.plan import Plan, Step
 
 TINY = "--preset smoke --epochs 4 --eval-every 2 -n 10 --batch-size 10 --repeats 1"
@@ -102,6 +103,20 @@ def test_a_dry_run_lists_everything_and_computes_nothing(call, tmp_path):
     assert re.search(r"forecast for 1 process\(es\) of 1 thread\(s\): \d+ (sec|min)\w+, ", said)
     assert len(re.findall(r"^missing: epochs", said, re.M)) == 15
     assert not (tmp_path / "runs").exists() and not (tmp_path / "figures").exists()
+
+
+def test_a_forecast_is_said_in_hours_and_gigabytes(call, monkeypatch):
+    """15 runs and prefixes of two epochs of 20 minutes each, with models of 0.1 GB."""
+    cost = Measured(0.0, 0.0, 0.0, exchange=1200.0, model_bytes=1e8, memory_bytes=1.5e9)
+
+    def calibrate(plan, pool):
+        return {network(step.config): cost for step in plan.to_do}
+
+    monkeypatch.setattr("slsgd_mx.sweeps.forecast.calibrate", calibrate)
+    one = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "1").output
+    assert "1 thread(s): 10.0 hours, 1.5 GB of memory, 1.70 GB of disk" in one
+    two = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "2").output
+    assert "1 thread(s): 5.3 hours, 3.0 GB of memory, 1.90 GB of disk" in two
 
 
 def test_figures_compute_what_is_missing_once(call, tmp_path):
@@ -201,3 +216,4 @@ def test_the_names_of_version_0_1_0_still_work(call, tmp_path):
 def test_missing_data_is_reported_once(call, tmp_path):
     result = call("fig11", "--preset", "laptop", "--data-dir", tmp_path, "--jobs", "1")
     assert result.exit_code == 1 and result.output.count("Three ways to get it") == 1
+    assert str(tmp_path) in result.output

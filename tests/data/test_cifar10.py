@@ -64,6 +64,17 @@ def test_prepare_refuses_other_pixels():
         prepare("x", good, labels, good, np.array([3, 10]))
 
 
+def test_the_digest_covers_pixels_and_labels_of_both_sets():
+    pixels, labels = np.zeros((2, 3, 24, 24), np.uint8), np.array([0, 1])
+    sets = [pixels, labels, pixels, labels]
+    digests = {prepare("x", *sets).digest}
+    for place in range(4):
+        changed = [array.copy() for array in sets]
+        changed[place].flat[-1] += 1
+        digests.add(prepare("x", *changed).digest)
+    assert len(digests) == 5
+
+
 @pytest.mark.parametrize("layout, kind", [(BIN, "binary"), (PY, "python")])
 def test_folder_and_archive(tmp_path, expected, layout, kind):
     files = cifar_files(layout)
@@ -144,6 +155,12 @@ def test_reader_accepts_python_2_strings():
         b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x02\x01\x02tbs."
     )
     np.testing.assert_array_equal(read_pickle(raw)[b"data"], [[1, 2]])
+
+
+@pytest.mark.parametrize("opcode", [b"U\x03", b"T\x03\x00\x00\x00"], ids=["short", "long"])
+def test_bytes_of_python_2_strings_are_not_changed(opcode):
+    """Pixels are such strings, and most of them are not ASCII."""
+    assert read_pickle(b"\x80\x02" + opcode + b"\x7f\x80\xff.") == b"\x7f\x80\xff"
 
 
 class Evil:

@@ -30,9 +30,11 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(302, b"", Location=f"/good/{name}")
         if mode == "gone" or (mode == "onlytwo" and name == "one.bin"):
             return self.send_error(404)
-        if mode == "good" and asked:
+        if mode in ("good", "lying") and asked:
             start = int(asked[len("bytes=") : -1])
             given = f"bytes {start}-{len(body) - 1}/{len(body)}"
+            if mode == "lying":  # the right header is the one thing it lacks
+                given = f"bytes {start - 1}-{len(body) - 2}/{len(body)}"
             return self.answer(206, body[start:], **{"Content-Range": given})
         lies = {
             "othersize": b"<html>please log in</html>",
@@ -153,6 +155,14 @@ def test_interrupted_download_is_continued(server, tmp_path):
 def part(tmp_path):
     (tmp_path / "tiny").mkdir()
     return tmp_path / "tiny" / "one.bin.part"
+
+
+def test_another_range_than_the_requested_one_is_refused(server, tmp_path, part):
+    part.write_bytes(CONTENT[:1000])
+    with pytest.raises(DataError) as error:
+        run(server, tmp_path, "lying")
+    said = "offers bytes 999-511998/512000, expected bytes 1000-511999/512000"
+    assert said in str(error.value) and part.read_bytes() == CONTENT[:1000]
 
 
 @pytest.mark.parametrize("left", [b"junk", b"y" * len(CONTENT), b"z" * (len(CONTENT) + 5)])

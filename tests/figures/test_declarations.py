@@ -84,6 +84,12 @@ def test_figure_6_is_the_papers():
     assert loss_to_reach(FIGURES["fig6"], Variant("paper", {}, loss=1.5)) == 1.5
 
 
+@pytest.mark.parametrize("loss", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_loss_that_no_run_can_be_asked_to_reach(loss):
+    with pytest.raises(ConfigError, match=f"loss={loss} is out of range: needs 0 < loss < inf"):
+        Variant("paper", {}, loss=loss)
+
+
 def test_other_alphas_on_the_x_axis():
     variant = Variant("laptop", {}, repeats=1, at=(1.0, 0.5))
     for line in groups(FIGURES["fig5"], variant)[""]:

@@ -2,6 +2,9 @@
 
 import dataclasses
 import math
+import resource
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +14,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import Outcome
 from slsgd_mx.sweeps.forecast import (
+    STEPS,
     Forecast,
     Measured,
     calibrate,
@@ -160,6 +164,21 @@ def test_a_real_calibration(tiny, tmp_path, tiny_task):
     expected = forecast(plan, {key: cost}, 1)
     assert expected.seconds > cost.ready and expected.disk_bytes == 3 * cost.model_bytes
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_calibration_is_in_seconds_and_bytes(tiny, monkeypatch):
+    """With a clock by which every repetition takes twelve seconds."""
+    repeat = lambda call, repeat, number: [12.0 + n for n in range(repeat)]  # noqa: E731
+    monkeypatch.setattr("slsgd_mx.sweeps.forecast.timeit.repeat", repeat)
+    began = time.perf_counter()
+    cost = Measured(**measure({"config": tiny(k=2).to_json()}, None)["measured"])
+    took = time.perf_counter() - began
+    assert took / 4 < cost.ready < took
+    assert (cost.step, cost.exchange) == (12 / STEPS, 12)
+    images = tiny(k=2).sizes.sample(2 * tiny().batch_size).evaluated
+    assert cost.evaluated == 12 / images
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    assert used / 2 < cost.memory_bytes <= used or sys.platform != "linux"
 
 
 @pytest.mark.parametrize("tiny", ["lstm"], indirect=True)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from helpers.run_folders import keep, numbers
@@ -10,7 +11,7 @@ from helpers.run_folders import keep, numbers
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
-from slsgd_mx.sweeps.pool import Pool
+from slsgd_mx.sweeps.pool import Job, Pool
 from slsgd_mx.system.processes import environment
 
 on_problem = pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
@@ -132,6 +133,27 @@ def test_planning_does_not_import_mxnet(run, tmp_path):
     )
     call = [sys.executable, "-c", code, str(tmp_path), half.to_json(), run(1).to_json()]
     assert subprocess.check_output(call, env=environment(1)).split() == [b"5", b"False"]
+
+
+def test_a_job_says_where_its_run_its_data_and_its_prefix_are(run, tmp_path):
+    """And which data it uses, so that missing data stops no other run."""
+    half, real = run(0.5), run(1, data="cifar10", alpha_schedule="constant")
+    plan, handed = make_plan({"a": [half, real]}, tmp_path / "runs"), []
+    pool = SimpleNamespace(run=lambda jobs, listener: handed.extend(jobs) or {})
+    assert carry_out(plan, pool, tmp_path / "data", engine={"workers": 2}) == {}
+    prefix, home = prefix_of(half), tmp_path / "runs"
+    for config, needs, job in zip((prefix, half, real), (None, prefix, None), handed):
+        message = {
+            "do": "slsgd_mx.sweeps.job:train",
+            "config": config.to_json(),
+            "folder": str(home / config.slug),
+            "data_dir": str(tmp_path / "data"),
+            "log": str(home / "logs" / f"{config.slug}.log"),
+            "prefix": needs and str(home / needs.slug),
+            "engine": {"workers": 2},
+        }
+        assert job == Job(config.slug, message, needs and needs.slug, config.sizes.data)
+    assert [job.group for job in handed] == ["synthetic", "synthetic", "cifar10"]
 
 
 @pytest.fixture(scope="module")

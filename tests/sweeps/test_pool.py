@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 from helpers.run_folders import interrupt
@@ -130,6 +131,17 @@ def test_missing_data_is_reported_once(pool, job):
         assert "no data" in results["r0"].why
 
 
+def test_a_full_disk_stops_all_jobs(pool, job, tmp_path):
+    """Whatever their data, the others would fail too; the next call tries again."""
+    (tmp_path / "file").touch()
+    jobs = [job("full", folder="file/run"), job("other", group="b"), job("third", needs="full")]
+    results = pool.run(jobs)
+    assert statuses(results) == dict(full="failed", other="skipped", third="skipped")
+    assert results["full"].why == results["other"].why == results["third"].why
+    assert "cannot write to" in results["full"].why
+    assert statuses(pool.run([job("other")])) == {"other": "done"}
+
+
 def test_output_goes_to_the_log_of_the_job(pool, job, small, tmp_path):
     """A warning that a run resumes with another number of threads; the traceback of a bug."""
     interrupt(small(epochs=2), tmp_path / "warned", 1)
@@ -170,6 +182,29 @@ def test_a_job_waits_for_a_folder_in_use(pool, job, small, tmp_path, monkeypatch
     refused = pytest.raises(InUseError, match="held is in use by another process")
     with RunFolder(tmp_path / "held", small()), refused:
         jobs_module.train(job("held").message, lambda **message: None)
+
+
+def test_a_job_waits_as_long_as_the_other_process_makes_progress(job, tmp_path, monkeypatch):
+    """A row every 500 seconds for an hour, then none: the job gives up 600 seconds later."""
+    now, table = [0], tmp_path / "held" / "metrics.csv"
+    table.parent.mkdir()
+    table.touch()
+
+    def busy(*arguments, **options):
+        hour = min(now[0], 3600)
+        os.utime(table, (hour // 500, hour // 500))
+        raise InUseError("held is in use by another process")
+
+    def sleep(seconds):
+        assert 0 < seconds <= 5
+        now[0] += 10
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(jobs_module, "time", clock)
+    monkeypatch.setattr(jobs_module, "_engine", lambda job: busy)
+    with pytest.raises(InUseError):
+        jobs_module.train(job("held").message, lambda **message: None)
+    assert now[0] == 3500 + 610  # the last change was seen at 3500
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])

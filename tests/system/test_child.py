@@ -1,10 +1,13 @@
 """The child's side: which functions a job may name, how jobs end, exit codes, standard output."""
 
+import gc
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -55,6 +58,35 @@ def test_an_error_on_purpose_is_the_end_of_its_job(monkeypatch, capsys, error, s
     end, found = ends(monkeypatch, error)
     assert (end["status"], end["why"], end.get("kind"), found) == (status, "x", kind, code)
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_job_leaves_in_cycles_is_freed_before_it_ends(monkeypatch):
+    """Networks are cycles: without this, a child holds those of several jobs."""
+    left, reports = [], []
+
+    class Network:
+        pass
+
+    def do(job, report):
+        network = Network()
+        network.itself = network
+        left.append(weakref.ref(network))
+        return {"status": "done"}, 0
+
+    def report(**message):
+        reports.append((message["status"], [network() for network in left]))
+
+    monkeypatch.setattr(child, "do", do)
+    monkeypatch.setattr(child, "reporter", lambda: report)
+    monkeypatch.setattr(child, "die_with_parent", lambda number, parent: None)
+    monkeypatch.setattr(child.signals, "install", lambda: None)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("{}\n{}\n"))
+    gc.disable()
+    try:
+        assert child.main(0, 0) == 0
+    finally:
+        gc.enable()
+    assert reports == [("done", [None]), ("done", [None, None])]
 
 
 def test_other_ends(monkeypatch, capsys):
