@@ -76,3 +76,14 @@ def test_an_empty_device_of_a_custom_partition_is_named(tiny, monkeypatch):
 
 def test_check_devices_accepts_what_can_be_trained():
     check_devices([1, 5], 5, "images")
+
+
+@pytest.mark.parametrize("tiny", ["cifar", "lstm"], indirect=True)
+def test_the_partition_seed_decides_which_device_holds_what(tiny):
+    """Without one it is the seed."""
+
+    def held(**seeds):
+        return [np.asarray(part).tolist() for part in build_task(tiny(**seeds)).devices]
+
+    assert held(seed=1, partition_seed=7) == held(seed=2, partition_seed=7) == held(seed=7)
+    assert held(seed=1, partition_seed=8) != held(seed=7)
