@@ -203,8 +203,8 @@ def test_two_processes_compute_what_was_planned_and_no_more(pool, short, tmp_pat
 def test_a_damaged_run_is_reported_and_the_others_are_computed(pool, short, tmp_path):
     """One that is wanted, and a prefix that another run waits for."""
     damaged, sound, waiting = short(1, seed=2), short(0.5, epochs=1), short(0.5, seed=3)
-    (keep(tmp_path / damaged.slug, damaged, 2) / "metrics.csv").write_text("")
-    (keep(tmp_path / prefix_of(waiting).slug, prefix_of(waiting), 1) / "DONE").write_text("")
+    for config, epoch in ((damaged, 2), (prefix_of(waiting), 1)):
+        (keep(tmp_path / config.slug, config, epoch) / "metrics.csv").write_text("")
     results = carry_out(make_plan({"a": [damaged, sound, waiting]}, tmp_path), pool, None)
     failed = [config.slug for config in (damaged, prefix_of(waiting), waiting)]
     assert statuses(results) == {**dict.fromkeys(failed, "failed"), sound.slug: "done"}
