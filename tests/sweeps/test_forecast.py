@@ -173,7 +173,7 @@ def test_a_calibration_is_in_seconds_and_bytes(tiny, monkeypatch):
     began = time.perf_counter()
     cost = Measured(**measure({"config": tiny(k=2).to_json()}, None)["measured"])
     took = time.perf_counter() - began
-    assert took / 4 < cost.ready < took
+    assert took / 100 < cost.ready < took  # the rest may include importing MXNet
     assert (cost.step, cost.exchange) == (12 / STEPS, 12)
     images = tiny(k=2).sizes.sample(2 * tiny().batch_size).evaluated
     assert cost.evaluated == 12 / images
