@@ -19,6 +19,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from slsgd_mx.data import reading
+from slsgd_mx.data.archives import read_tar
 from slsgd_mx.data.images import CLASSES, CROP, ImageData, prepare
 from slsgd_mx.data.safe_pickle import UnsafePickle, read_pickle
 from slsgd_mx.errors import DataError
@@ -29,6 +30,8 @@ RECORD = 1 + PIXELS  # label byte first
 BATCH_IMAGES = 10_000
 STEMS = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")  # the test batch comes last
 
+PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)  # types of regular files
+
 Batch = Tuple[np.ndarray, np.ndarray]  # uint8 (N, 3, 24, 24) and uint8 (N,)
 
 
@@ -37,7 +40,7 @@ class Layout(NamedTuple):
 
     files: List[str]
     most: int  # bytes of one file; a larger file is not read
-    decode: Callable[[bytes, str], Batch]
+    decode: Callable[[bytearray, str], Batch]
 
 
 def load_cifar10(
@@ -82,21 +85,19 @@ def _read_archive(path: Path) -> List[Batch]:
     found: Dict[str, Dict[str, Batch]] = {folder: {} for folder in LAYOUTS}
     expected = f"expected {reading.official('cifar10')}"
     try:
-        with tarfile.open(path, "r|gz", bufsize=1 << 20) as tar:
-            for member in tar:
-                folder, _, name = member.name.partition("/")
-                if folder not in LAYOUTS or name not in LAYOUTS[folder].files:
-                    continue
-                layout, batches, what = LAYOUTS[folder], found[folder], f"{path}: {member.name}"
-                if name in batches:
-                    continue
-                file = tar.extractfile(member) if member.isreg() else None
-                if file is None:
-                    raise DataError(f"{what} is not a regular file")
-                raw = reading.read_whole(file, member.size, layout.most, what)
-                batches[name] = _decode(raw, layout, what)
-                if len(batches) == len(layout.files):
-                    return [batches[name] for name in layout.files]
+        for member, content in read_tar(path):
+            folder, _, name = member.name.partition("/")
+            if folder not in LAYOUTS or name not in LAYOUTS[folder].files:
+                continue
+            layout, batches, what = LAYOUTS[folder], found[folder], f"{path}: {member.name}"
+            if name in batches:
+                continue
+            if member.type not in PLAIN:
+                raise DataError(f"{what} is not a regular file")
+            raw = reading.read_whole(content, member.size, layout.most, what)
+            batches[name] = _decode(raw, layout, what)
+            if len(batches) == len(layout.files):
+                return [batches[name] for name in layout.files]
     except (tarfile.TarError, EOFError, zlib.error) as error:
         message = f"{path} is truncated or not a CIFAR-10 archive ({error}), {expected}"
         raise DataError(message) from error
@@ -105,14 +106,14 @@ def _read_archive(path: Path) -> List[Batch]:
     raise DataError(f"{path} lacks {', '.join(missing)}, {expected}")
 
 
-def _decode(raw: bytes, layout: Layout, what: str) -> Batch:
+def _decode(raw: bytearray, layout: Layout, what: str) -> Batch:
     pixels, labels = layout.decode(raw, what)
     reading.check_range(what, "label", labels, "image", CLASSES)
     # Copied, because a view of the crop would keep the whole file in memory.
     return pixels.reshape(-1, 3, 32, 32)[:, :, CROP, CROP].copy(), labels.astype(np.uint8)
 
 
-def _decode_binary(raw: bytes, what: str) -> Batch:
+def _decode_binary(raw: bytearray, what: str) -> Batch:
     if not raw or len(raw) % RECORD:
         raise DataError(
             f"{what} has {len(raw):,} bytes, expected {BATCH_IMAGES * RECORD:,} (or, for data of "
@@ -122,7 +123,7 @@ def _decode_binary(raw: bytes, what: str) -> Batch:
     return records[:, 1:], records[:, 0]
 
 
-def _decode_python(raw: bytes, what: str) -> Batch:
+def _decode_python(raw: bytearray, what: str) -> Batch:
     expected = f"a pickled dict with data ({BATCH_IMAGES:,} x {PIXELS:,} uint8) and labels"
     try:
         content = read_pickle(raw)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import IO, Iterator, Mapping, Sequence, Tuple, Union
+from typing import Iterator, Mapping, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 
 from slsgd_mx.data.registry import DATASETS
-from slsgd_mx.errors import DataError
+from slsgd_mx.errors import DataError, RunError
+from slsgd_mx.system import files
 
 ENV_HOME = "SLSGD_MX_DATA"
+PIECE = 1 << 19  # bytes read at once
 
 PathLike = Union[str, os.PathLike]
 Layouts = Mapping[str, Sequence[str]]  # folder that an archive unpacks to -> its files
@@ -41,11 +43,13 @@ def find_data(name: str, data_dir: PathLike | None, layouts: Layouts) -> Tuple[P
         places = [Path(os.path.expanduser(data_dir))]
     archives = [file.name for file in DATASETS[name].files]
     for place in places:
+        if not place.is_dir():
+            require_file(place)
         if place.is_file():
             return place, None
-        for layout, files in layouts.items():
+        for layout, names in layouts.items():
             for folder in (place / layout, place):
-                if any((folder / file).is_file() for file in files):
+                if any((folder / file).is_file() for file in names):
                     return folder, layout
         for archive in archives:
             if (place / archive).is_file():
@@ -70,23 +74,44 @@ def read_errors(place: object) -> Iterator[None]:
         raise DataError(f"cannot read {error.filename or place}: {reason}") from error
 
 
-def read_files(folder: Path, names: Sequence[str], most: int) -> Iterator[Tuple[str, bytes]]:
+def require_file(path: Path) -> None:
+    """Raise a DataError if something other than a file has that name; reading a pipe would hang."""
+    try:
+        files.require_file(path)
+    except RunError as error:
+        raise DataError(str(error)) from error
+
+
+def read_files(folder: Path, names: Sequence[str], most: int) -> Iterator[Tuple[str, bytearray]]:
     """Yield the path and the content of each named file; all of them must exist."""
     for name in names:
         path = folder / name
+        require_file(path)
         if not path.is_file():
             raise DataError(f"{path} is missing, expected {', '.join(names)} in one folder")
         with open(path, "rb") as file:
-            yield str(path), read_whole(file, path.stat().st_size, most, str(path))
+            yield str(path), read_whole(file, os.fstat(file.fileno()).st_size, most, str(path))
 
 
-def read_whole(file: IO[bytes], size: int, most: int, what: str) -> bytes:
-    """Return the `size` bytes of a file; refuse more than `most` without reading them."""
+class Readable(Protocol):
+    """What `read_whole` needs of a file: up to `size` bytes, and none only at the end."""
+
+    def read(self, size: int) -> bytes: ...
+
+
+def read_whole(file: Readable, size: int, most: int, what: str) -> bytearray:
+    """Return the `size` bytes of a file, read in pieces; refuse more than `most`."""
     if size > most:
         raise DataError(f"{what} has {size:,} bytes, expected at most {most:,}")
-    raw = file.read()
+    raw = bytearray()
+    while len(raw) <= size:  # one byte more than there should be, to notice it
+        piece = file.read(min(size + 1 - len(raw), PIECE))
+        if not piece:
+            break
+        raw += piece
     if len(raw) != size:
-        raise DataError(f"{what} ends after {len(raw):,} bytes, expected {size:,}")
+        found = f"ends after {len(raw):,} bytes" if len(raw) < size else "has more bytes"
+        raise DataError(f"{what} {found}, expected {size:,}")
     return raw
 
 

@@ -38,7 +38,7 @@ def prepare_text(
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise DataError(f"{what}: ids are {ids.dtype} {ids.shape}, expected integers (N,)")
         check_range(what, "id", ids, "token", vocab_size)
-    joined = np.concatenate([train, validation]).astype(np.int32)
+    joined = np.concatenate([train, validation]).astype(np.int32, copy=False)
     test = np.array(test, dtype=np.int32)
     sha = hashlib.sha256(f"vocabulary {vocab_size}".encode())
     for ids in (joined, test):  # as little-endian bytes, each after its length
