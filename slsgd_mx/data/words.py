@@ -7,6 +7,7 @@ GluonNLP's ``CorpusDataset`` and ``Vocab``; both need a minute and many gigabyte
 from __future__ import annotations
 
 import re
+from array import array
 from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from slsgd_mx.validation import check_between
 
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
-PIECE = 1 << 18  # bytes of text split at once
+PIECE = 1 << 14  # bytes of text split at once; its words fit into the processor's cache
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
 
@@ -43,14 +44,13 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
     """
     from tqdm import tqdm
 
-    parts, blank, find = [np.empty(0, np.int32)], True, numbers.__getitem__
+    found, blank, find = array("i"), True, numbers.__getitem__
     shown = dict(desc=what[-40:], unit="B", unit_scale=True, ncols=79, leave=False, delay=DELAY)
     with tqdm(total=len(raw), disable=None, **shown) as bar:  # None: only on a terminal
         for start, stop in _cuts(raw, what):
             text = _decode(raw, start, stop, what)
             blank = blank and text.isspace()
-            words = _split(text)
-            parts.append(np.fromiter(map(find, words), np.int32, len(words)))
+            found.fromlist(list(map(find, _split(text))))
             bar.update(stop - start)
     if blank:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
@@ -59,7 +59,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
             f"{what} is truncated: its last line has no end after {len(raw):,} bytes "
             "(if it is complete, append a line end)"
         )
-    return np.concatenate(parts)
+    return np.frombuffer(found, np.int32)
 
 
 def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
