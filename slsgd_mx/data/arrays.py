@@ -11,6 +11,7 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from slsgd_mx.data.images import ImageData, mean_pixels
+from slsgd_mx.data.reading import require_file
 from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.randomness import stream
 
@@ -54,6 +55,8 @@ def load_arrays(sizes: Any, path: Optional[Path]) -> ArrayData:
 
 def read_arrays(path: Path) -> ArrayData:
     """Read and check an .npz file; nothing in it is unpickled."""
+    if not Path(path).is_dir():  # NumPy names a folder; it would wait for a pipe
+        require_file(Path(path))
     try:
         file = np.load(path, allow_pickle=False)
         held = list(getattr(file, "files", ()))  # an .npy file is a plain array

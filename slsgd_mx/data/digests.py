@@ -44,6 +44,8 @@ def remembered_digest(name: str, data_dir: Optional[Path], *amount: int) -> str:
 
 
 def _read(cache: Path) -> Dict[str, str]:
+    if not cache.is_file():  # reading a pipe would hang
+        return {}
     try:
         known = json.loads(cache.read_text())
         return {str(key): str(value) for key, value in known.items()}

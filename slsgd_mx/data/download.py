@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any, Callable, Optional
 
+from slsgd_mx.data.reading import require_file
 from slsgd_mx.data.registry import RemoteFile
 from slsgd_mx.errors import DataError
 
@@ -50,6 +51,8 @@ def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Announc
     DataError or an OSError if the file cannot be written or another process is downloading it.
     """
     part = part_of(path)
+    for file_path in (part, path):
+        require_file(file_path)
     try:
         with open(part, "ab") as out:
             _lock(out)

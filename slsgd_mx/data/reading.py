@@ -52,6 +52,7 @@ def find_data(name: str, data_dir: PathLike | None, layouts: Layouts) -> Tuple[P
                 if any((folder / file).is_file() for file in names):
                     return folder, layout
         for archive in archives:
+            require_file(place / archive)
             if (place / archive).is_file():
                 return place / archive, None
     title, size = DATASETS[name].title, DATASETS[name].files[0].bytes // 10**6

@@ -32,6 +32,7 @@ def import_lazily(name: str) -> ModuleType:
         if find_spec(f"{name}.base"):  # executed before the modules that generate operators
             make_lazy(import_module(f"{name}.base"))
         spec.loader.exec_module(package)
+        restore_docstrings(name)
     except BaseException:
         del sys.modules[name]
         raise
@@ -39,6 +40,17 @@ def import_lazily(name: str) -> ModuleType:
         if isinstance(later, _Later):
             del sys.modules["requests"]
     return package
+
+
+def restore_docstrings(name: str) -> None:
+    """Give classes an empty docstring if ``python -OO`` (``PYTHONOPTIMIZE=2``) removed theirs.
+
+    MXNet joins the docstrings of these classes when it generates operators like ``elemwise_add``.
+    """
+    for module, base in (("ndarray_doc", "NDArrayDoc"), ("symbol_doc", "SymbolDoc")):
+        loaded = sys.modules.get(f"{name}.{module}")
+        for extra in getattr(loaded, base, type).__subclasses__() if loaded else ():
+            extra.__doc__ = extra.__doc__ or ""
 
 
 class _Later(ModuleType):

@@ -80,6 +80,22 @@ def test_import_is_silent_and_keeps_warning_filters_and_subnormal_numbers():
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_operators_work_without_docstrings():
+    """PYTHONOPTIMIZE=2 removes docstrings that MXNet joins when it generates these operators."""
+    done = run_fresh(
+        """
+        from slsgd_mx.system.mxnet import import_gluonnlp, mx
+        import_gluonnlp()
+        assert False, "removed by PYTHONOPTIMIZE"
+        a = mx.nd.Reshape(mx.nd.ones((2, 3)), shape=(3, 2))
+        layer = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=2)
+        print(mx.nd.elemwise_add(a, a).sum().asscalar(), layer.name)
+        """,
+        PYTHONOPTIMIZE="2",
+    )
+    assert (done.returncode, done.stdout) == (0, "12.0 fullyconnected0\n"), done.stdout
+
+
 @pytest.mark.parametrize(
     "python, numpy, sentence",
     [
