@@ -8,9 +8,11 @@ every other opcode is refused.
 
 from __future__ import annotations
 
+import io
 import pickletools
+import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 
@@ -47,6 +49,13 @@ _NAMES = {
 
 _MARK = object()
 
+MOST_OPERATIONS = 400_000  # a batch of 10,000 images has about 100,000
+MOST_WIDE = 255  # bytes of a string that is not latin-1, which takes up to four times the memory
+_WIDE = re.compile(rb"[\xc4-\xff]")  # the first byte of any other character in UTF-8
+_OTHERS = {
+    "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET", "PROTO", "FRAME", "STOP",
+}  # fmt: skip
+
 
 def read_pickle(raw: bytes) -> Any:
     """Return the value of a pickle (protocols 2 to 4) of dicts, lists, numbers, strings and arrays.
@@ -59,27 +68,46 @@ def read_pickle(raw: bytes) -> Any:
     >>> read_pickle(pickle.dumps({b"labels": [1, 2]}, protocol=2))
     {b'labels': [1, 2]}
     """
-    machine = _Machine()
+    machine = _Machine(len(raw))
     try:
-        for opcode, arg, position in pickletools.genops(raw):
-            if opcode.name == "STOP":
+        for name, arg in _operations(raw):
+            if name == "STOP":
                 return _finished(machine.stack.pop())
-            machine.step(opcode.name, arg, position)
+            machine.step(name, arg)
     except UnsafePickle:
         raise
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, EOFError) as error:
         raise UnsafePickle(f"malformed or truncated: {error}") from error
-    raise UnsafePickle("malformed or truncated: it has no end")
+    raise UnsafePickle(f"it has more than {MOST_OPERATIONS:,} operations")
+
+
+def _operations(raw: bytes) -> Iterator[Tuple[str, Any]]:
+    """Yield the name and the argument of each opcode; read no argument of one that is refused."""
+    file = io.BytesIO(raw)
+    for _ in range(MOST_OPERATIONS):
+        position = file.tell()
+        opcode = pickletools.code2op.get(file.read(1).decode("latin-1"))
+        if opcode is None:
+            raise ValueError(f"no opcode at byte {position}")
+        if not any(opcode.name in known for known in (_LITERALS, _PUSH, _ACTIONS, _OTHERS)):
+            raise UnsafePickle(f"opcode {opcode.name} at byte {position} is not allowed here")
+        if opcode.name == "BINUNICODE":
+            start = position + 5  # after the opcode and the length
+            length = int.from_bytes(raw[position + 1 : start], "little")
+            if length > MOST_WIDE and _WIDE.search(raw, start, start + length):
+                raise UnsafePickle(f"the long string at byte {position} is not latin-1")
+        yield opcode.name, opcode.arg.reader(file) if opcode.arg else None
 
 
 class _Machine:
     """The pickle stack machine, restricted to data."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self.left = size  # bytes that strings may still be encoded to: each is used once
         self.stack: List[Any] = []
         self.memo: Dict[int, Any] = {}
 
-    def step(self, name: str, arg: Any, position: int) -> None:
+    def step(self, name: str, arg: Any) -> None:
         if name in _LITERALS:
             self.stack.append(arg)
         elif name in _PUSH:
@@ -90,8 +118,10 @@ class _Machine:
             self.stack.append(self.memo[arg])
         elif name in _ACTIONS:
             _ACTIONS[name](self.stack)
-        elif name not in ("PROTO", "FRAME"):
-            raise UnsafePickle(f"opcode {name} at byte {position} is not allowed here")
+            if name == "REDUCE" and isinstance(self.stack[-1], bytes):
+                self.left -= len(self.stack[-1])
+                if self.left < 0:
+                    raise UnsafePickle("it encodes a string several times")
 
 
 def _name(path: str) -> _Name:

@@ -13,7 +13,7 @@ import pytest
 from slsgd_mx.data.cifar10 import load_cifar10
 from slsgd_mx.data.wikitext2 import load_wikitext2
 from slsgd_mx.errors import DataError
-from tests.helpers.data_files import BIN, cifar_files, text_files
+from tests.helpers.data_files import BIN, PY, cifar_files, text_files
 
 MOST_MEMORY = 100 << 20
 MOST_SECONDS = 10
@@ -99,6 +99,24 @@ def test_wanted_member_of_false_size(tmp_path):
     negative[148:156] = b"%06o\0 " % tarfile.calc_chksums(bytes(negative))[0]
     path = write_tar(path, bytes(negative), bytes(100))
     assert "truncated or not a CIFAR-10 archive" in refused(load_cifar10, path)
+
+
+ENCODE = b"c_codecs\nencode\nh\x00h\x01\x86R"  # of two strings that were stored before
+STRING = b"X" + struct.pack("<I", 8 << 20) + b"a" * (8 << 20) + b"q\x00X\x06\0\0\0latin1q\x01"
+PICKLES = {
+    "more than 400,000 operations": b"]" * (20 << 20),
+    "encodes a string several times": STRING + ENCODE * 100,
+    "opcode LONG at byte 2 is not allowed": b"L" + b"9" * (1 << 20) + b"\n",
+    "long string at byte 2 is not latin-1": STRING.replace(b"aaaa", "\U0001f600".encode(), 1),
+}
+
+
+@pytest.mark.parametrize("message", PICKLES)
+def test_large_pickle(tmp_path, message):
+    raw = b"\x80\x02" + PICKLES[message] + b"."
+    padding = bytes(-len(raw) % 512)
+    path = write_tar(tmp_path / "a.tar.gz", header(f"{PY}/test_batch", len(raw)), raw, padding)
+    assert message in refused(load_cifar10, path)
 
 
 def test_headers_of_other_writers_are_skipped(tmp_path):
