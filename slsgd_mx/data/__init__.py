@@ -4,6 +4,7 @@
 | --- | --- |
 | ``load`` | a data set by name, as a task uses it |
 | ``cifar10``, ``wikitext2`` | read the official files or archives (``reading`` finds them) |
+| ``archives``, ``safe_pickle``, ``words`` | unpack and decode them in bounded memory |
 | ``synthetic``, ``synthetic_text`` | draw stand-ins that need no download |
 | ``images``, ``text`` | `ImageData` and `TextData`, which every source returns |
 | ``registry``, ``fetch``, ``download`` | download and verify the official archives |

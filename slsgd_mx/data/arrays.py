@@ -61,7 +61,7 @@ def read_arrays(path: Path) -> ArrayData:
         file = np.load(path, allow_pickle=False)
         held = list(getattr(file, "files", ()))  # an .npy file is a plain array
         arrays = [file[name] for name in NAMES if name in held]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         why = str(error) if "allow_pickle" not in str(error) else "it holds Python objects"
         raise ConfigError(
             f"{path} cannot be read as arrays ({why}): make it with np.savez(FILE, x_train=..., "

@@ -1,5 +1,7 @@
 """Arrays of users: what is accepted, and clear errors for what is not."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,14 @@ def test_wrong_files_are_refused(tmp_path):
             read_arrays(path)
     with pytest.raises(ConfigError, match="it holds Python objects"):
         read_arrays(save(tmp_path, **objects))
+
+
+def test_an_array_of_false_shape_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "my.npz", "w") as file, file.open("x_train.npy", "w") as out:
+        header = dict(descr="<f8", fortran_order=False, shape=(10**13, 4, 4))
+        np.lib.format.write_array_header_1_0(out, header)
+    with pytest.raises(ConfigError, match="cannot be read as arrays .Unable to allocate"):
+        read_arrays(tmp_path / "my.npz")
 
 
 def test_the_arrays_of_a_run_must_be_the_same(tmp_path):
