@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
 
-from slsgd_mx.errors import DivergedError, FailedError, SlsgdError
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError, SlsgdError
 from slsgd_mx.runs.folder import RunFolder, read_config
-from slsgd_mx.runs.proof import read_closing
+from slsgd_mx.runs.proof import problems, read_closing
 from slsgd_mx.runs.pushes import read_pushes
+from slsgd_mx.runs.records import load_run
+from slsgd_mx.system.files import read_text
 
 VERIFIED, UNVERIFIABLE, UNFINISHED, WRONG = "verified", "not verifiable", "not finished", "wrong"
 
@@ -31,14 +34,17 @@ def verify_run(folder: Union[str, Path]) -> Check:
     """Verify a run's configuration, rows, record of pushes, model and manifest.
 
     A run of 0.1.0 stored no digest of its rows: its last row and its model are checked, and it is
-    reported as not verifiable.
+    reported as not verifiable.  A run of a plug-in that is not loaded is checked by its digests.
     """
     path = Path(folder)
     try:
-        run_folder = RunFolder(path, read_config(path))
-        run_folder.sessions()
         read_pushes(path)
-        finished = run_folder.finished()
+        if _lacks_plugin(path):
+            finished = _is_finished(path)
+        else:
+            run_folder = RunFolder(path, read_config(path))
+            run_folder.sessions()
+            finished = run_folder.finished()
     except (DivergedError, FailedError) as error:
         return Check(path, UNFINISHED, str(error))
     except (SlsgdError, OSError) as error:
@@ -48,3 +54,27 @@ def verify_run(folder: Union[str, Path]) -> Check:
     if not read_closing(path).verifiable:
         return Check(path, UNVERIFIABLE, "written by a version that stored no digest of the rows")
     return Check(path, VERIFIED)
+
+
+def _lacks_plugin(path: Path) -> bool:
+    """Whether the configuration is whole, but names a plug-in that is not loaded."""
+    try:
+        RunConfig.from_json(read_text(path / "config.json"))
+    except ConfigError:
+        return bool(load_run(path).config.get("sources"))
+    except OSError:
+        pass
+    return False
+
+
+def _is_finished(path: Path) -> bool:
+    """Whether a run is done, without its configuration; raises if it was altered or failed."""
+    run = load_run(path)
+    failure = {"diverged": DivergedError, "failed": FailedError, "damaged": RunError}
+    if run.status in failure:
+        raise failure[run.status](run.why)
+    closing = read_closing(path)
+    found = problems(path, closing) if closing else []
+    if found:
+        raise RunError("; ".join(found))
+    return closing is not None

@@ -113,6 +113,19 @@ def test_verify_says_what_is_wrong(done, tiny, tmp_path):
     assert result.exit_code == 0 and json.loads(result.stdout)[0]["result"] == "not verifiable"
 
 
+def test_a_run_of_a_plugin_is_verified_without_the_plugin(done):
+    config = json.loads((done.path / "config.json").read_text())
+    config.update(attack="nowhere", q=1, sources=[["mine.py", "0" * 64]])
+    (done.path / "config.json").write_text(json.dumps(config))
+    assert verify_run(done.path).result == "verified"
+    flip(done.path / "model.params")
+    check = verify_run(done.path)
+    assert check.result == "wrong" and "model.params is damaged" in check.why
+    config["sources"] = []  # the same configuration, of no plug-in, was damaged
+    (done.path / "config.json").write_text(json.dumps(config))
+    assert "'nowhere' is unknown" in verify_run(done.path).why
+
+
 # ---- files that could do harm --------------------------------------------------------------
 
 
