@@ -18,11 +18,11 @@ from slsgd_mx.registry import Value
 def alie(seen: Collusion) -> np.ndarray:
     """A little is enough (Baruch et al. 2019): push mu + z sigma."""
     z = seen.parameters["z"]
-    return seen.mu + (hidden_z(seen.k, seen.q) if z == "auto" else z) * seen.sigma
+    return seen.mu + (max(0.0, hidden_z(seen.k, seen.q)) if z == "auto" else z) * seen.sigma
 
 
 def hidden_z(k: int, q: int) -> float:
-    """The normal quantile of (k-q-s)/(k-q) with s = floor(k/2+1) - q, at least 0.
+    """The normal quantile of (k-q-s)/(k-q) with s = floor(k/2+1) - q.
 
     With s more supporters among the honest the q have a majority.  If they have one already, s = 1.
 
@@ -31,7 +31,7 @@ def hidden_z(k: int, q: int) -> float:
     """
     honest = k - q
     share = (honest - max(1, k // 2 + 1 - q)) / max(1, honest)
-    return max(0.0, NormalDist().inv_cdf(share)) if share > 0 else 0.0
+    return NormalDist().inv_cdf(share) if share > 0 else -math.inf
 
 
 def needs_positive_z(k: int, q: int, b: int, parameters: Mapping[str, Value]) -> Optional[str]:
@@ -39,10 +39,12 @@ def needs_positive_z(k: int, q: int, b: int, parameters: Mapping[str, Value]) ->
 
     >>> needs_positive_z(10, 2, 0, {"z": "auto"})
     'z > 0, and z=auto gives 0 for k=10, q=2'
+    >>> needs_positive_z(20, 1, 0, {"z": "auto"})
+    'z > 0, and z=auto gives -0.066 for k=20, q=1'
     """
     if parameters["z"] != "auto" or q == 0 or hidden_z(k, q) > 0:
         return None
-    return f"z > 0, and z=auto gives 0 for k={k}, q={q}"
+    return f"z > 0, and z=auto gives {hidden_z(k, q):.3g} for k={k}, q={q}"
 
 
 def ipm(seen: Collusion) -> np.ndarray:
