@@ -24,7 +24,8 @@ SYMBOLS = (
     pick("preset", help=
         "laptop: CIFAR-10, 16 epochs a cell. smoke: embedded synthetic data, 8 epochs a cell, "
         "minutes. paper: as published, weeks."),
-    pick("rule", multiple=True, help="A rule; repeat it. Default: eight of the field's rules."),
+    pick("rule", multiple=True, help=
+        "A rule, such as krum or nnm+krum; repeat it. Default: eight of the field's rules."),
     pick("attack", multiple=True, help="An attack; repeat it. Default: six."),
     pick("q", multiple=True, help="q: poisoned workers an epoch; repeat it. Default: 2."),
     pick("b", multiple=True, help="b: what the rule is prepared for; repeat it. Default: 2."),

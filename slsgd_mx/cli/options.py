@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
-from slsgd_mx.cli.types import Bounds, ChoiceIn, Folder, NameIn, Numbers, Option
+from slsgd_mx.cli.types import Bounds, ChoiceIn, Folder, NameIn, Numbers, Option, RuleText
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
@@ -86,7 +86,7 @@ OPTIONS = {
         "One number: the same H everywhere (local SGD)."),
     "batch_size": _option("--batch-size", type=int, help=
         "Minibatch size. Paper: 50 images (CNN), 20 sequences (LSTM)."),
-    "rule": _option("--rule", type=ChoiceIn("rules.pipeline", "RULES", "find_rule"), help=
+    "rule": _option("--rule", type=RuleText(), help=
         "Aggregation: Option II of Algorithm 1 (trimmed-mean, the default), Option I (mean), or "
         "another rule; nnm+krum puts a pre-aggregation before it. docs/conformance.md defines "
         "all."),

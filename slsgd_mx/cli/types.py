@@ -75,6 +75,20 @@ class ChoiceIn(NameIn):
             self.fail(f"{error}.", param, ctx)
 
 
+class RuleText(ChoiceIn):
+    """A rule, after any number of pre-aggregations: ``nnm+krum``."""
+
+    def __init__(self) -> None:
+        super().__init__("rules.pipeline", "RULES", "find_rule")
+
+    def shell_complete(self, ctx, param, incomplete: str) -> List[CompletionItem]:
+        from slsgd_mx.rules import PRE_AGGREGATIONS
+
+        before, plus, _ = incomplete.rpartition("+")
+        names = [*self.names(), *(f"{name}+" for name in PRE_AGGREGATIONS)]
+        return complete([before + plus + name for name in names], incomplete)
+
+
 class Option(click.Option):
     """An option that lists its names in its help if they are too many for one line."""
 
