@@ -102,7 +102,7 @@ OPTIONS = {
         "docs/conformance.md defines all."),
     "poisoned_devices": _option("--poisoned-devices", type=int, help=
         "Instead of --q: so many of the n devices, chosen by the seed, are poisoned whenever they "
-        "are selected; metrics.csv records how many that are in each epoch."),
+        "are selected; pushes.csv records in which slots, in each epoch."),
     "attacker_start": _option("--attacker-start", type=NameIn("config", "STARTS"), help=
         "Poisoned workers train from newly initialised parameters (the released code, the default "
         "of label attacks), or from the pulled model (the paper's text)."),

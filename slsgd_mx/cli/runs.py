@@ -276,12 +276,17 @@ def verify(folders: Tuple[str, ...], runs: Path) -> None:
     \b
     slsgd-mx runs verify
     slsgd-mx runs verify runs/mine
+    slsgd-mx runs verify 3f9a1c
     """
     from slsgd_mx.errors import RunError
-    from slsgd_mx.runs.records import find_folders
+    from slsgd_mx.runs.records import find_folders, load_runs
+    from slsgd_mx.runs.selection import find_run
     from slsgd_mx.runs.verify import verify_run
 
-    paths = [Path(name) for name in folders] or find_folders(runs)
+    elsewhere = [name for name in folders if not Path(name).is_dir()]
+    known = load_runs(runs) if elsewhere else []
+    named = [find_run(name, known, runs) if name in elsewhere else Path(name) for name in folders]
+    paths = named or find_folders(runs)
     if not paths:
         raise RunError(f"there is no run below {runs}: give --runs, or the folders of runs")
     checks = [verify_run(path) for path in paths]

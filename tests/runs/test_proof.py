@@ -113,6 +113,14 @@ def test_verify_says_what_is_wrong(done, tiny, tmp_path):
     assert result.exit_code == 0 and json.loads(result.stdout)[0]["result"] == "not verifiable"
 
 
+def test_verify_takes_part_of_a_name(done, tmp_path):
+    call = ["runs", "verify", "--runs", str(tmp_path), "--json"]
+    result = CliRunner().invoke(main, [*call, "ru"])
+    assert result.exit_code == 0 and json.loads(result.stdout)[0]["path"] == str(done.path)
+    result = CliRunner().invoke(main, [*call, "nothing"])
+    assert result.exit_code == 2 and "'nothing' is no run folder" in result.stderr
+
+
 def test_a_run_of_a_plugin_is_verified_without_the_plugin(done):
     config = json.loads((done.path / "config.json").read_text())
     config.update(attack="nowhere", q=1, sources=[["mine.py", "0" * 64]])
