@@ -82,6 +82,7 @@ def launch(
     failures, furthest = 0, -1
     while True:
         if is_finished(folder, data_dir):
+            folder.complete()
             start = config.epochs if progress.start is None else progress.start
             return RunResult(folder.path, folder.rows(), resumed_from=start)
         check_batch(config)

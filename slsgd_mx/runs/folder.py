@@ -107,6 +107,15 @@ class RunFolder:
                 )
             return True
 
+    def complete(self) -> None:
+        """Write what a crash at the very end, or a later loss, left out of a finished run."""
+        if not (self.path / "DONE").is_file():
+            with self, files.disk_errors(self.path):
+                text = read_closing(self.path).to_text()
+                files.write_atomically(self.path / "DONE", text.encode())
+                for old in list_checkpoints(self.path / "checkpoint"):
+                    old.unlink()
+
     def rows(self) -> List[Row]:
         """The complete rows of metrics.csv."""
         return read_metrics(self.path)

@@ -105,6 +105,7 @@ def train(
     run_folder = RunFolder(Path(out), config)
     data_dir = None if data_dir is None else Path(data_dir)
     if is_finished(run_folder, data_dir):
+        run_folder.complete()
         return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
     run_folder.check_free()  # before loading the data
     config.check_sources()

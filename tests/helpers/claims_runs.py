@@ -59,7 +59,7 @@ def write(home, config, state="done", sessions=({"after_epoch": 0},), until=None
     if sessions is not None:
         (folder / "manifest.json").write_text(json.dumps({"sessions": list(sessions)}))
     end = "DIVERGED" if state == "diverged" else "DONE"
-    (folder / end).write_text(json.dumps(rows[-1]) + "\nmodel 0\n")
+    (folder / end).write_text(json.dumps(rows[-1]) + "\n")
 
 
 def make(home, claim, size=ONE, change=lambda config: {}):
