@@ -123,6 +123,7 @@ SLOW = (
     "test_packaging.py",
     "arena/*.py",
     "cli/*.py",
+    "claims/test_rules.py",
     "data/test_archives.py",
     "examples/*.py",
     "figures/*.py",
@@ -131,6 +132,7 @@ SLOW = (
     "parameter_server/test_runs.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
+    "runs/test_upgrades.py",
     "sweeps/*.py",
     "system/test_child.py",
     "system/test_mxnet.py",
@@ -144,7 +146,9 @@ HARMLESS = {"git", "uname"}  # what a run's manifest asks
 
 
 def is_slow(item):
-    """Whether a test is in a slow file, or its own code starts a process."""
+    """Whether a test is in a slow file, trains the LSTM, or starts a process in its own code."""
+    if "lstm" in getattr(getattr(item, "callspec", None), "id", ""):
+        return True
     if any(Path(item.path).match(name) for name in SLOW):
         return True
     function = getattr(item, "function", None)
