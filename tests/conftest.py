@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import os
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -118,6 +119,18 @@ def pytest_configure(config):
 
 
 # Files whose tests start processes, compute sweeps or draw pictures; `make check` leaves them out.
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Run commands in an empty folder without any data; restore the handlers of signals."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 SLOW = (
     "test_kill.py",
     "test_packaging.py",

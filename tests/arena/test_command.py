@@ -2,7 +2,6 @@
 
 import csv
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,7 @@ def stay(seen):
 FILES = {f"arena.{ending}" for ending in ("png", "svg", "csv", "json", "md")} | {"arena-used.png"}
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch, fresh_plugins):
-    """Run in an empty folder without plug-ins, and restore the handler of SIGTERM."""
-    monkeypatch.chdir(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("elsewhere", "fresh_plugins")
 
 
 def call(line):

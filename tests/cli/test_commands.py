@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -30,14 +29,7 @@ TEXT = (
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """Run in an empty folder without any data, and restore the handler of SIGTERM."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def call(line, *more):

@@ -1,7 +1,6 @@
 """``--json`` on every command that prints results: standard output is one document."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,7 @@ from slsgd_mx.runs.trainer import train
 TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def call(line, code=0):

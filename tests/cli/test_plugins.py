@@ -1,6 +1,5 @@
 """Plug-ins and your own workloads on the command line, in this process and in child processes."""
 
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -38,13 +37,7 @@ class Points(Task):
 """
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch, fresh_plugins):
-    """Run in an empty folder without plug-ins, and restore the handler of SIGTERM."""
-    monkeypatch.chdir(tmp_path)
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("elsewhere", "fresh_plugins")
 
 
 def call(line):
