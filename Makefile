@@ -5,6 +5,7 @@
 
 VENV ?= .venv
 PYTHON ?=
+MINUTES ?= 30
 PYTEST_ARGS ?= -n 3 --dist worksteal
 
 STAMP := $(VENV)/.installed
@@ -25,7 +26,7 @@ FAST_TMP := $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { exit !($$4 > 100000
 RUN_TESTS := TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) $(VENV)/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test bench lint format clean
+.PHONY: help demo check test chaos bench lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +39,9 @@ check: lint ## lint, and run the tests that start no process: under a minute
 
 test: lint ## lint, and run every test (PYTEST_ARGS=... is passed to pytest)
 	$(RUN_TESTS) $(PYTEST_ARGS)
+
+chaos: $(STAMP) ## kill, damage and starve runs for MINUTES=30; exit 1 if a byte is lost
+	@TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) PYTHONPATH=tests:. $(VENV)/bin/python -m chaos --minutes $(MINUTES) $(CHAOS_ARGS)
 
 bench: $(STAMP) ## measure speed and memory against baselines, print the table
 	@$(VENV)/bin/python -m benchmarks

@@ -136,6 +136,7 @@ SLOW = (
     "test_packaging.py",
     "arena/*.py",
     "cli/*.py",
+    "chaos/*.py",
     "claims/test_rules.py",
     "data/test_archives.py",
     "examples/*.py",

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from slsgd_mx.errors import RunError
-from slsgd_mx.system.files import Values, digest, load_arrays, save_arrays, sync_folder, warn
+from slsgd_mx.system.files import Values, digest, load_arrays, save_arrays, sync, warn
 
 
 def list_checkpoints(folder: Path) -> List[Path]:
@@ -30,7 +30,7 @@ def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, A
     save_arrays(beside, {**values, "notes": np.frombuffer(text, np.uint8)})
     path = folder / f"epoch-{epoch:06d}.{digest(beside)}.params"
     os.replace(beside, path)
-    sync_folder(folder)
+    sync(folder)
     return path
 
 

@@ -34,7 +34,14 @@ from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError,
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
-from slsgd_mx.runs.proof import Closing, close, digest_of_lines, problems, read_closing
+from slsgd_mx.runs.proof import (
+    Closing,
+    close,
+    digest_of_lines,
+    digest_of_text,
+    problems,
+    read_closing,
+)
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
 from slsgd_mx.system import files
@@ -142,10 +149,14 @@ class RunFolder:
         rows = self._rows_until(epoch)
         if known.get("rows") not in (None, self._digest_of_rows(self._due(epoch))):
             raise RunError(self._damaged(epoch))
+        pushes = self._pushes_until(epoch)
+        proven = known.get("pushes") in (None, digest_of_text(to_text(pushes)))
+        if not proven and (self.path / PUSHES).exists():  # a user may remove it to go on without it
+            raise RunError(self._damaged(epoch, PUSHES))
         if not epoch:
             self._keep_aside()
         self._write_rows(rows)
-        self._write_pushes([row for row in read_pushes(self.path) if row.epoch <= epoch])
+        self._write_pushes(pushes)
         return epoch, values, notes
 
     def _due(self, epoch: int) -> int:
@@ -155,6 +166,9 @@ class RunFolder:
     def _digest_of_rows(self, count: int) -> str:
         """The digest of the first rows of metrics.csv, as checkpoints store it."""
         return digest_of_lines(self.path / "metrics.csv", 1 + count)
+
+    def _pushes_until(self, epoch: int) -> List[Pushes]:
+        return [row for row in read_pushes(self.path) if row.epoch <= epoch]
 
     def _keep_aside(self) -> None:
         """Rename tables that have rows, if there is no checkpoint that they could belong to."""
@@ -206,7 +220,7 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def append_pushes(self, row: Pushes) -> None:
-        """Add the row of an epoch to pushes.csv."""
+        """Add the row of an epoch to pushes.csv, which is synced at the next checkpoint."""
         with files.disk_errors(self.path), open(self.path / PUSHES, "a") as file:
             file.write(files.to_csv(row.cells(), []))
 
@@ -214,7 +228,11 @@ class RunFolder:
         """Save the model after ``epoch``; a crash in here leaves the older checkpoints."""
         folder = self.path / "checkpoint"
         with files.disk_errors(self.path):
-            digests = {"rows": self._digest_of_rows(self._due(epoch))}
+            digests = {
+                "rows": self._digest_of_rows(self._due(epoch)),
+                "pushes": digest_of_text(to_text(self._pushes_until(epoch))),
+            }
+            files.sync(self.path / PUSHES)
             save_checkpoint(folder, epoch, values, {**notes, "digests": digests})
             for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
                 old.unlink()
@@ -275,6 +293,7 @@ class RunFolder:
                 files.write_atomically(self.path / "FAILED", text.encode())
             raise FailedError(text)
         with files.disk_errors(self.path):
+            files.sync(self.path / PUSHES)
             files.save_arrays(self.path / "model.params", values)
             closing = close(self.path, self.rows()[-1])
             self._write_sessions(self.sessions(), closing)
@@ -318,11 +337,11 @@ class RunFolder:
             text = json.dumps(content, indent=1)
             files.write_atomically(self.path / "manifest.json", text.encode())
 
-    def _damaged(self, epoch: int) -> str:
+    def _damaged(self, epoch: int, name: str = "metrics.csv") -> str:
         return (
-            f"{self.path / 'metrics.csv'} is damaged: its rows are not those of the evaluations up "
-            f"to epoch {epoch}, which the saved model belongs to. Restore the file, or remove "
-            f"{self.path} to start the run again"
+            f"{self.path / name} is damaged: its rows are not those of the run up to epoch "
+            f"{epoch}, which the saved model belongs to. Restore the file, or remove {self.path} "
+            "to start the run again"
         )
 
 

@@ -100,4 +100,9 @@ def problems(folder: Path, closing: Closing) -> List[str]:
 def digest_of_lines(path: Path, count: int) -> str:
     """The digest of a file's first lines, such as the rows up to a checkpoint."""
     lines = read_text(path).splitlines(keepends=True)[:count] if path.exists() else []
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+    return digest_of_text("".join(lines))
+
+
+def digest_of_text(text: str) -> str:
+    """The first 16 digits of a text's SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -34,8 +34,7 @@ def save_arrays(path: Path, values: Values) -> None:
             full = beside.parent.is_dir() and shutil.disk_usage(beside.parent).free < 2**20
             code = errno.ENOSPC if full else errno.EIO
             raise OSError(code, f"not written completely ({_last_line(error)})") from error
-        with open(beside, "rb") as file:
-            os.fsync(file.fileno())
+        sync(beside)
 
 
 def load_arrays(path: Path) -> Values:
@@ -123,15 +122,15 @@ def _replacing(path: Path, suffix: str) -> Iterator[Path]:
     try:
         yield beside
         os.replace(beside, path)
-        sync_folder(path.parent)
+        sync(path.parent)
     finally:
         with contextlib.suppress(FileNotFoundError):
             beside.unlink()
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make the content of a file, or the names in a folder, durable."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

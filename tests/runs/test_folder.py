@@ -74,6 +74,7 @@ def test_files_and_their_folder_are_on_the_disk_before_a_write_ends(
     save_arrays(tmp_path / "arrays", VALUES)
     disk.expect(tmp_path / "arrays")
     run_folder.save_checkpoint(1, VALUES, {})
+    assert disk.did.pop(0) == ("sync", os.stat(folder / "pushes.csv").st_ino)
     disk.expect(list_checkpoints(folder / "checkpoint")[0], "renamed twice")
     run_folder.append(made_up_row(run_folder, 1))
     assert disk.did == [("sync", os.stat(folder / "metrics.csv").st_ino)]
@@ -134,7 +135,7 @@ def test_damaged_metrics_are_a_clear_error(run_folder, folder, text):
 def test_checkpoint_round_trip(run_folder):
     run_folder.save_checkpoint(7, VALUES, {"refused": 2, "seconds": 0.1})
     epoch, values, notes = load_newest(run_folder.path / "checkpoint")
-    assert notes.pop("digests").keys() == {"rows"}
+    assert notes.pop("digests").keys() == {"rows", "pushes"}
     assert (epoch, notes) == (7, {"refused": 2, "seconds": 0.1})
     assert bits(values) == bits(VALUES)
 

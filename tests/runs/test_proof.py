@@ -13,6 +13,7 @@ from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs import checkpoints
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.runs.status import read_outcome
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.runs.verify import verify_run
@@ -224,3 +225,29 @@ def test_a_checkpoint_after_the_end_is_refused_at_once(tiny, tmp_path):
     rename_after_its_digest(folder / "new", 30_000_000)
     with pytest.raises(RunError, match="after epoch 30000000, but the run ends at T=4"):
         train(config, tmp_path / "run")
+
+
+def test_a_changed_record_of_pushes_is_noticed_on_resuming(tmp_path, tiny):
+    config, folder = tiny(epochs=4), tmp_path / "run"
+    interrupt(config, folder, 2)
+    pushes = folder / "pushes.csv"
+    kept = pushes.read_text()
+    header, first, *rest = kept.splitlines(keepends=True)
+    changed = first[:-1].rsplit(",", 1)[0] + "," + " ".join(["0.5"] * config.k) + "\n"
+    pushes.write_text(header + changed + "".join(rest))
+    with pytest.raises(RunError, match="pushes.csv is damaged.*up to epoch 2"):
+        train(config, folder)
+    pushes.write_text(header + first)  # a row is missing
+    with pytest.raises(RunError, match="pushes.csv is damaged.*up to epoch 2"):
+        train(config, folder)
+    pushes.write_text(kept)
+    train(config, folder)
+    assert numbers(folder) == numbers(train(config, tmp_path / "whole").folder)
+
+
+def test_a_run_goes_on_without_its_record_of_pushes_if_that_is_removed(tmp_path, tiny):
+    config, folder = tiny(epochs=4), tmp_path / "run"
+    interrupt(config, folder, 2)
+    (folder / "pushes.csv").unlink()
+    train(config, folder)
+    assert [row.epoch for row in read_pushes(folder)] == [3, 4]

@@ -1,0 +1,114 @@
+"""The undisturbed runs that chaos compares with, and processes that do not hang."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from helpers.parameter_server import children, environment
+from helpers.run_folders import numbers
+
+VICTIM = Path(__file__).with_name("victim.py")
+SIZES = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
+RUN = f"cifar {SIZES} --q 1 --b 1 --attack nan --alpha 0.5 --alpha-decay-epoch 4 --eval-every 1"
+FIGURE = (
+    "fig11 --preset smoke --vocab-size 24 --bptt 4 --device-batches 1 --loss-batches 2 "
+    "--test-batches 1 -n 8 -k 5 --batch-size 3 --width 8 --no-warm-up --repeats 1 --epochs 12 "
+    "--alpha-decay-epoch 2 --eval-every 1 --jobs 2"
+)
+EPOCHS = {"short": 8, "long": 30}
+PATIENCE = 300  # seconds until a process counts as hanging
+
+
+class Lost(Exception):
+    """What chaos looks for: other bytes, a traceback, a process that hangs or cannot go on."""
+
+
+class Process:
+    """A command of slsgd-mx that may be hit; its output is kept."""
+
+    def __init__(self, words, below="/nowhere", number=0, lose=False, **options):
+        call = [VICTIM, below, number, int(lose), *words]
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, call)],
+            env=environment(CHAOS_CHECKPOINTS="1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **options,
+        )
+
+    def hit(self, pid, number):
+        """Send a signal, if the process is still there."""
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def roles(self):
+        """The process itself and those that it started."""
+        return [self.process.pid, *children(self.process.pid)]
+
+    def end(self):
+        """Wait for the end; return exit code and output. A traceback or hanging raises Lost."""
+        try:
+            said = self.process.communicate(timeout=PATIENCE)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            for pid in self.roles()[::-1]:
+                self.hit(pid, signal.SIGKILL)
+            said = self.process.communicate()[0].decode(errors="replace")
+            raise Lost(f"it hangs: {said[-500:]}") from None
+        if "Traceback" in said:
+            raise Lost(f"a traceback: {said[-1500:]}")
+        return self.process.returncode, said
+
+
+class World:
+    """The numbers of undisturbed runs, computed once."""
+
+    def __init__(self, home):
+        self.home = Path(home)
+        self.expected, self.calls = {}, 0
+        for name in EPOCHS:
+            folder = self.home / name
+            code, said = Process(self.run(name, folder), below=folder).end()
+            if code:
+                raise Lost(f"the undisturbed run failed: {said}")
+            self.expected[name] = numbers(folder)
+            if name == "short":
+                self.calls = int(said.rsplit("calls ", 1)[1])
+        Process(self.run("figure", self.home / "figure")).end()
+        self.expected["figure"] = drawn(self.home / "figure")
+
+    @staticmethod
+    def run(name, folder):
+        """The words of a command, whose files are all in the folder."""
+        if name == "figure":
+            return [*FIGURE.split(), "--runs", folder / "runs", "--figures", folder / "pictures"]
+        return [*RUN.split(), "--epochs", EPOCHS[name], "--out", folder]
+
+    def finish(self, name, folder, words=None):
+        """Run the command again to its end; the bytes must be those of the undisturbed run."""
+        code, said = Process(words or self.run(name, folder)).end()
+        if code:
+            raise Lost(f"it does not go on, exit code {code}: {said[-800:]}")
+        found = drawn(folder) if name == "figure" else numbers(folder)
+        if found != self.expected[name]:
+            raise Lost("the bytes differ from those of the undisturbed run")
+
+
+def drawn(home):
+    """The numbers of a figure and the models of its runs."""
+    models = {path.parent.name: path.read_bytes() for path in home.glob("runs/*/model.params")}
+    return (home / "pictures" / "fig11.csv").read_bytes(), models
+
+
+def wait(process, seconds):
+    """Let a process run for some time, or to its end if that comes first."""
+    give_up = time.monotonic() + seconds
+    while process.process.poll() is None and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return process.process.poll() is None
