@@ -85,6 +85,9 @@ setup(
             "pytest-xdist>=3.5",
             # One minor series, because a new one may format differently.
             "ruff==0.17.*",
+            # To build sdist and wheel in the tests.
+            "setuptools>=61",
+            "wheel>=0.37",
         ],
         "tensorboard": ["tensorboardX>=2.6"],  # slsgd-mx runs export --tensorboard
     },

@@ -133,6 +133,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 SLOW = (
     "test_kill.py",
+    "test_distribution.py",
     "test_packaging.py",
     "arena/*.py",
     "cli/*.py",
