@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from slsgd_mx.cli.options import given, pick, pick_formerly_out, with_options
+from slsgd_mx.cli.options import FOLDER, given, pick, pick_formerly_out, with_options
 from slsgd_mx.cli.output import json_option, print_json, run_document, say
 
 # the label of each curve, and what it changes in the preset
@@ -29,6 +29,7 @@ CURVES = {
     "data_dir",
     pick_formerly_out(
         "runs",
+        type=FOLDER,
         default=None,
         help="Folder for the runs and the picture. Default: runs/demo, runs/demo-laptop, ...",
     ),

@@ -79,7 +79,9 @@ def run_figures(
     print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
         text = by_reason({**missing, **failed})
-        way = "--draw-only computes nothing: leave it out" if draw_only else "Run the command again"
+        way = "Run the command again"
+        if draw_only:
+            way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
         raise RunError(f"not finished:\n{text}\n{way}")
 
 

@@ -12,13 +12,31 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
-from slsgd_mx.cli.types import Bounds, ChoiceIn, Folder, NameIn, Numbers, Option, RuleText
+from slsgd_mx.cli.types import (
+    Bounds,
+    ChoiceIn,
+    Folder,
+    NameIn,
+    Numbers,
+    Option,
+    RuleText,
+    RunsFolder,
+)
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
 FOLDER = Folder()
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+WHERE = click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only runs that fulfil it, such as b=2, attack!=label-flip, q>=2, status=done or "
+    "test_accuracy>0.4. Names: all symbols of a configuration (runs show lists them), status, "
+    "epoch, and metrics, of which the last value counts. Give it again for further conditions.",
+)
 
 
 NAMED_PARTITION = "slsgd_mx.partition"  # where --partition waits for --balanced/--unbalanced
@@ -38,6 +56,11 @@ def _name_partition(ctx: click.Context, param: click.Parameter, name: Optional[s
     if name is not None and source is not None and source.name == "COMMANDLINE":
         raise click.UsageError("give either --partition or --balanced/--unbalanced")
     ctx.meta[NAMED_PARTITION] = name
+
+
+def _or_archive(ctx: click.Context, param: click.Parameter, draw_only: bool) -> bool:
+    """--draw-only, which --runs ARCHIVE implies; what the user gave is processed first."""
+    return draw_only or RunsFolder.ARCHIVE in ctx.meta
 
 
 def _load_plugins(ctx: click.Context, param: click.Parameter, names: Tuple[str, ...]) -> None:
@@ -167,8 +190,9 @@ OPTIONS = {
         "Your copy of the real data: a folder or archive in one of the official layouts."),
     "out": _option("--out", type=PATH, help=
         "Run folder. Default: a folder in runs/ whose name describes the run."),
-    "runs": _option("--runs", type=FOLDER, default=Path("runs"), help=
-        "Folder that holds the run folders; all figures share it."),
+    "runs": _option("--runs", type=RunsFolder(), default=Path("runs"), help=
+        "Folder that holds the run folders; all figures share it. An archive of runs pack is read "
+        "as well; nothing is computed then."),
     "figures": _option("--figures", type=FOLDER, help=
         "Folder for pictures and tables. Default: figures/PRESET, followed by the options that "
         "change what they show."),
@@ -186,7 +210,7 @@ OPTIONS = {
         "Training loss to reach. Paper: 0.5 (Figure 5), 0.003 (Figure 6)."),
     "dry_run": _option("--dry-run", is_flag=True, help=
         "Only list the runs and what they will take: epochs, time, memory, disk."),
-    "draw_only": _option("--draw-only", is_flag=True, help=
+    "draw_only": _option("--draw-only", is_flag=True, callback=_or_archive, help=
         "Compute nothing; draw from the runs that are finished."),
     "no_share": _option("--no-share", is_flag=True, help=
         "Compute every run from its first epoch, without shared prefixes."),

@@ -8,19 +8,11 @@ from typing import Any, List, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.options import FOLDER, PATH, pick
+from slsgd_mx.cli.options import FOLDER, PATH, WHERE, pick
 from slsgd_mx.cli.output import json_option, print_json, run_document, say, table, wrap
+from slsgd_mx.cli.sharing import pack, unpack
 
-HOME = pick("runs", help="Folder that holds the run folders, at any depth.")
-WHERE = click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="CONDITION",
-    help="Only runs that fulfil it, such as b=2, attack!=label-flip, q>=2, status=done or "
-    "test_accuracy>0.4. Names: all symbols of a configuration (runs show lists them), status, "
-    "epoch, and metrics, of which the last value counts. Give it again for further conditions.",
-)
+HOME = pick("runs", help="Folder that holds the run folders, at any depth, or a packed archive.")
 FOLDERS = click.argument("folders", nargs=-1, required=True, metavar="RUN...", type=str)
 METRIC = click.option(
     "--metric",
@@ -54,7 +46,7 @@ SHOWN_ROWS = 12  # of metrics.csv
 @json_option
 @click.pass_context
 def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
-    """List stored runs; show, compare, export or verify them.
+    """List stored runs; show, compare, export, verify or share them.
 
     Without a subcommand: one line for each run below --runs, with the symbols in which the runs
     differ, the epochs computed and the metrics of the last evaluation. A run is done, running,
@@ -68,6 +60,7 @@ def runs(ctx: click.Context, runs: Path, conditions: Tuple[str, ...]) -> None:
     slsgd-mx runs compare 3f9a1c 77b2e0 --picture compare.png
     slsgd-mx runs export --out all.csv
     slsgd-mx runs verify
+    slsgd-mx runs pack --out results.tar.gz
 
     The name of a run is its folder, or a unique part of its folder's name such as the digits that
     the list shows.
@@ -296,3 +289,7 @@ def verify(folders: Tuple[str, ...], runs: Path) -> None:
     wrong = sum(not check.ok for check in checks)
     if wrong:
         raise RunError(f"{wrong} of {len(checks)} runs are not what they were when they finished")
+
+
+runs.add_command(pack)
+runs.add_command(unpack)

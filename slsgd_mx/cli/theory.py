@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence
 
 import click
 
-from slsgd_mx.cli.options import pick, pick_formerly_out, with_options
+from slsgd_mx.cli.options import FOLDER, pick, pick_formerly_out, with_options
 from slsgd_mx.cli.output import json_option, print_json, say
 from slsgd_mx.theory import PARTS, SEEDS
 
@@ -29,7 +29,7 @@ from slsgd_mx.theory import PARTS, SEEDS
     help="The same as --seeds 2: all pictures in half a minute, verdicts with wide margins.",
 )
 @with_options(
-    "runs",
+    pick("runs", type=FOLDER, help="Folder for the tables."),
     pick_formerly_out(
         "figures", default=Path("figures/theory"), help="Folder for pictures and tables."
     ),

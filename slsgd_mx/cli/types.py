@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Iterable, List, Optional, Tuple
@@ -28,6 +29,26 @@ class Folder(click.Path):
         if not there.is_dir() and os.path.lexists(there):
             self.fail(f"{str(path)!r} cannot be a folder: {there} is not one.", param, ctx)
         return path
+
+
+class RunsFolder(Folder):
+    """A folder of runs, or an archive of them (``runs pack``), which is read from a copy."""
+
+    ARCHIVE = "slsgd_mx.archive"  # in the context's meta: the archive, if one was given
+
+    def convert(self, value, param, ctx) -> Path:
+        path = Path(value)
+        if not (path.is_file() and path.name.endswith(".tar.gz")):
+            return super().convert(value, param, ctx)
+        if ctx.resilient_parsing:
+            return path
+        from slsgd_mx.runs.sharing import unpack_into
+
+        copy = tempfile.TemporaryDirectory(prefix="slsgd-mx-")
+        ctx.call_on_close(copy.cleanup)
+        unpack_into(path, Path(copy.name))
+        ctx.meta[self.ARCHIVE] = path
+        return Path(copy.name)
 
 
 class NameIn(click.ParamType):

@@ -13,7 +13,7 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Iterator, Tuple
+from typing import IO, Iterator, Optional, Tuple
 
 from slsgd_mx.data.reading import PIECE, read_whole
 from slsgd_mx.errors import DataError
@@ -46,18 +46,22 @@ class Content:
         return piece
 
 
-def read_tar(path: Path) -> Iterator[Tuple[tarfile.TarInfo, Content]]:
+def read_tar(
+    path: Path, most_bytes: Optional[int] = None, most_members: Optional[int] = None
+) -> Iterator[Tuple[tarfile.TarInfo, Content]]:
     """Yield the header and the content of each member of a ``.tar.gz``, in one pass.
 
     Names of more than 100 characters and pax headers are members of their own, skipped like any
-    other that nobody reads.  Damage raises a TarError, an EOFError or a zlib.error.
+    other that nobody reads.  Damage raises a TarError, an EOFError or a zlib.error.  The limits are
+    those of data sets unless others are given.
     """
+    most_bytes, most_members = most_bytes or MOST_BYTES, most_members or MOST_MEMBERS
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        if size > MOST_BYTES:
-            raise DataError(f"{path} has {size:,} bytes, expected at most {MOST_BYTES:,}")
-        stream = _Unpacked(file, path)
-        for _ in range(MOST_MEMBERS):
+        if size > most_bytes:
+            raise DataError(f"{path} has {size:,} bytes, expected at most {most_bytes:,}")
+        stream = _Unpacked(file, path, most_bytes)
+        for _ in range(most_members):
             block = read_whole(Content(stream, BLOCK), BLOCK, BLOCK, str(path))
             if not any(block):
                 return
@@ -71,14 +75,14 @@ def read_tar(path: Path) -> Iterator[Tuple[tarfile.TarInfo, Content]]:
             for part in (content, rest):
                 while part.read(PIECE):
                     pass
-    raise DataError(f"{path} has more than {MOST_MEMBERS:,} members")
+    raise DataError(f"{path} has more than {most_members:,} members")
 
 
 class _Unpacked:
     """A gzip stream that unpacks no more than it is asked for."""
 
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self.file, self.path, self.total = file, path, 0
+    def __init__(self, file: IO[bytes], path: Path, most: int) -> None:
+        self.file, self.path, self.most, self.total = file, path, most, 0
         self.engine = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)  # 16: a gzip header
 
     def read(self, size: int) -> bytes:
@@ -89,8 +93,8 @@ class _Unpacked:
                 raise EOFError("it ends early")
             piece = self.engine.decompress(packed, min(size, PIECE))
             self.total += len(piece)
-            if self.total > MOST_BYTES:
-                raise DataError(f"{self.path} unpacks to more than {MOST_BYTES:,} bytes")
+            if self.total > self.most:
+                raise DataError(f"{self.path} unpacks to more than {self.most:,} bytes")
             if piece:
                 return piece
         return b""

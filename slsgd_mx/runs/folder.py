@@ -5,7 +5,7 @@
     metrics.csv     one row per evaluation, flushed; the last columns are timings
     pushes.csv      one row per epoch: who pushed, and how much of each push the rule used
     checkpoint/     the two newest, epoch-<t>.<digest>.params
-    model.params    the final model
+    model.params    the final model; model.left-out says that the run was shared without it
     DONE            the last row and digests of rows, pushes and model, when the run is finished
     DIVERGED        instead of DONE, if the model stopped being finite
     FAILED          instead of DONE, if no update was ever applied
@@ -35,6 +35,7 @@ from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkp
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
 from slsgd_mx.runs.proof import (
+    FILES,
     Closing,
     close,
     digest_of_lines,
@@ -209,7 +210,13 @@ class RunFolder:
 
     def model(self) -> files.Values:
         """The final model of a finished run, which ``finished`` has verified."""
+        if not self.has_model():
+            raise RunError(f"{self.path} was shared without its model: no run can start from it")
         return files.load_arrays(self.path / "model.params")
+
+    def has_model(self) -> bool:
+        """Whether a finished run has its model; one that was shared may lack it."""
+        return (self.path / FILES["model"]).exists()
 
     def append(self, row: Dict[str, Any]) -> None:
         """Add a row to metrics.csv and flush it to disk."""

@@ -17,6 +17,7 @@ from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.system.files import digest, read_text
 
 FILES = {"rows": "metrics.csv", "pushes": PUSHES, "model": "model.params"}
+LEFT_OUT = "model.left-out"  # in place of the model, where a run was shared without it
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def problems(folder: Path, closing: Closing) -> List[str]:
     for name, known in closing.digests.items():
         path = folder / FILES[name]
         if not path.is_file():
-            found.append(f"{path} is damaged: it is missing")
+            if name != "model" or path.exists() or not (folder / LEFT_OUT).is_file():
+                found.append(f"{path} is damaged: it is missing")
         elif digest(path) != known:
             found.append(f"{path} is damaged: it was changed after the run finished")
     return found

@@ -117,6 +117,7 @@ def find_folders(home: Path) -> List[Path]:
 
     def walk(folder: str) -> Iterator[Path]:
         for path, folders, files in os.walk(folder):
+            folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
             if "config.json" in files:
                 folders.clear()  # a run folder holds no other
                 yield Path(path)

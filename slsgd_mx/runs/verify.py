@@ -9,7 +9,7 @@ from typing import Union
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError, SlsgdError
 from slsgd_mx.runs.folder import RunFolder, read_config
-from slsgd_mx.runs.proof import problems, read_closing
+from slsgd_mx.runs.proof import FILES, LEFT_OUT, problems, read_closing
 from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.runs.records import load_run
 from slsgd_mx.system.files import read_text
@@ -53,7 +53,8 @@ def verify_run(folder: Union[str, Path]) -> Check:
         return Check(path, UNFINISHED, "its rows and model are verified when it is resumed")
     if not read_closing(path).verifiable:
         return Check(path, UNVERIFIABLE, "written by a version that stored no digest of the rows")
-    return Check(path, VERIFIED)
+    left_out = (path / LEFT_OUT).exists() and not (path / FILES["model"]).exists()
+    return Check(path, VERIFIED, "it was shared without its model" if left_out else "")
 
 
 def _lacks_plugin(path: Path) -> bool:

@@ -45,6 +45,11 @@ class Step:
         return self.config.epochs - self.start if self.open and not self.doomed else 0
 
     @property
+    def has_model(self) -> bool:
+        """Whether other runs can start from its end, once it is done."""
+        return RunFolder(self.folder, self.config).has_model()
+
+    @property
     def open(self) -> bool:
         """Whether the run is neither finished nor damaged."""
         return self.outcome.state in ("missing", "begun")
@@ -81,9 +86,10 @@ def make_plan(figures: Mapping[str, Sequence[RunConfig]], home: Path, share: boo
     prefixes: Dict[RunConfig, Step] = {}
     for run in wanted:
         prefix = prefix_of(run) if share and steps[run].outcome.state == "missing" else None
-        if prefix is not None:
-            prefixes.setdefault(prefix, steps.get(prefix) or look(prefix))
-            steps[run] = replace(steps[run], prefix=prefixes[prefix])
+        step = None if prefix is None else prefixes.get(prefix) or steps.get(prefix) or look(prefix)
+        if step is not None and (step.outcome.state != "done" or step.has_model):
+            prefixes[prefix] = step
+            steps[run] = replace(steps[run], prefix=step)
     ordered = {**prefixes, **{run: steps[run] for run in wanted if run not in prefixes}}
     unshared = sum(alone[run] for runs in figures.values() for run in runs)
     return Plan(home, list(ordered.values()), unshared)

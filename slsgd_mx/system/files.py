@@ -26,7 +26,7 @@ def save_arrays(path: Path, values: Values) -> None:
     from slsgd_mx.system.mxnet import mx
 
     arrays = {k: mx.nd.array(v, dtype=v.dtype) for k, v in values.items()}
-    with _replacing(path, ".part.tmp") as beside:
+    with replacing(path, ".part.tmp") as beside:
         try:
             mx.nd.save(str(beside), arrays)
             mx.nd.load(str(beside))  # MXNet does not notice if the disk fills up at the end
@@ -103,14 +103,14 @@ def open_lock(path: Path) -> IO[str]:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a temporary file, sync it, rename it: readers see the old file or the new one."""
-    with _replacing(path, ".tmp") as beside, open(beside, "r+b") as file:
+    with replacing(path, ".tmp") as beside, open(beside, "r+b") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
-def _replacing(path: Path, suffix: str) -> Iterator[Path]:
+def replacing(path: Path, suffix: str) -> Iterator[Path]:
     """Yield a new, empty file; rename it to `path` at the end, or delete it after an error.
 
     Whatever has its name, such as what a crash left or a link, is removed first, not written to.
