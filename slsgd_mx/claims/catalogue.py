@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 from slsgd_mx.claims import rules, theory
 from slsgd_mx.claims.checks import Verdict, decide
@@ -148,7 +148,7 @@ CLAIMS: Dict[str, Claim] = {
 THEORY = ("C10", "C11", "C12")  # judged on the tables of ``slsgd-mx theory``
 
 
-def judge_all(home: Path, variant: Variant) -> List[Verdict]:
-    """The verdict of every claim on the runs in ``home``."""
-    evidence = Evidence(Path(home), variant)
+def judge_all(home: Path, variant: Variant, figures: Optional[Path] = None) -> List[Verdict]:
+    """The verdict of every claim on the runs in ``home`` and, where they lack, on tables."""
+    evidence = Evidence(Path(home), variant, figures)
     return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]

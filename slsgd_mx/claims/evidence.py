@@ -11,6 +11,7 @@ from slsgd_mx.claims.checks import HOLDS, Check, Limit, compare
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import SlsgdError
 from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.tables import read_tables
 from slsgd_mx.figures.variants import Line, Variant, groups
 from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import Row, column
@@ -46,21 +47,43 @@ def read_run(folder: Path, config: RunConfig) -> Run:
     try:
         outcome = read_outcome(folder, config)
         state, rows = outcome.state, outcome.rows
-        names = [name for name in config.sizes.metrics if name != "test_perplexity"]  # e^loss
         column(rows, "epoch")
-        if state == "done" and not all((abs(column(rows, m)) <= LARGEST).all() for m in names):
+        if state == "done" and not is_finite(config, rows):
             state = "diverged"
     except (SlsgdError, OSError, ValueError, KeyError, TypeError):
         return Run(config, folder, "damaged")
     return Run(config, folder, state, rows)
 
 
+def run_from_table(folder: Path, config: RunConfig, rows: Sequence[Row]) -> Run:
+    """A run whose rows are known from a figure's table; "damaged" if rows are missing there."""
+    due = [t for t in range(1, config.epochs + 1) if config.is_evaluated(t)]
+    try:
+        epochs, finite = column(rows, "epoch").tolist(), is_finite(config, rows)
+    except (ValueError, KeyError, TypeError):
+        return Run(config, folder, "damaged")
+    if epochs == due:
+        return Run(config, folder, "done" if finite else "diverged", rows)
+    stopped = not finite and epochs[:-1] == due[: len(epochs) - 1]  # when the model diverged
+    return Run(config, folder, "diverged" if stopped else "damaged", rows if stopped else ())
+
+
+def is_finite(config: RunConfig, rows: Sequence[Row]) -> bool:
+    """Whether all metrics are finite; perplexity, e to the test loss, may overflow."""
+    names = [name for name in config.sizes.metrics if name != "test_perplexity"]
+    return all((abs(column(rows, name)) <= LARGEST).all() for name in names)
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are judged on: the runs of a folder at one size, and RUNS/theory; read once."""
+    """What claims are judged on: the runs of a folder at one size, and RUNS/theory; read once.
+
+    A run whose folder is missing is read from the tables behind figures, if they are given.
+    """
 
     home: Path
     variant: Variant
+    figures: Optional[Path] = None  # the folder of these tables
     runs: Dict[RunConfig, Run] = field(default_factory=dict)  # those read so far
     tables: Dict[Case, Rows] = field(default_factory=dict)
 
@@ -68,9 +91,16 @@ class Evidence:
     def index(self) -> RunIndex:
         return RunIndex(self.home)
 
+    @functools.cached_property
+    def tabulated(self) -> Dict[str, List[Row]]:
+        return {} if self.figures is None else read_tables(self.figures)
+
     def run(self, config: RunConfig) -> Run:
         if config not in self.runs:
-            self.runs[config] = read_run(self.index.folder(config), config)
+            run = read_run(self.index.folder(config), config)
+            if run.state == "missing" and config.identity in self.tabulated:
+                run = run_from_table(run.folder, config, self.tabulated[config.identity])
+            self.runs[config] = run
         return self.runs[config]
 
     def rows(self, case: Case) -> Rows:

@@ -13,18 +13,25 @@ from slsgd_mx.cli.output import json_option, wants_json
 FIGURES = pick_formerly_out(
     "figures", help="Folder for claims.json and claims.md. Default: they are not written."
 )
+TABLES = click.option(
+    "--tables",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of pictures: where a run is missing, its rows in the CSV files there are used.",
+)
 
 
 @click.command()
 @with_options(
     "preset", "released", "runs", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "loss", "alphas"
 )
+@TABLES
 @json_option
 @FIGURES
 def claims(
     preset: str,
     released: bool,
     runs: Path,
+    tables: Optional[Path],
     figures: Optional[Path],
     repeats: Optional[int],
     seed: Optional[int],
@@ -40,6 +47,7 @@ def claims(
 
     \b
     slsgd-mx claims --preset smoke
+    slsgd-mx claims --preset laptop --runs results.tar.gz --tables figures/laptop
     slsgd-mx claims --preset laptop --figures figures/laptop
     """
     from slsgd_mx.claims import THEORY, judge_all, to_json, to_markdown, to_text
@@ -47,7 +55,7 @@ def claims(
 
     asked = given(**changes)
     variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), released)
-    verdicts = judge_all(runs, variant)
+    verdicts = judge_all(runs, variant, tables)
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
     about.update(alphas=list(variant.alphas), loss=variant.loss)
     text, as_json = to_json(verdicts, about), wants_json()

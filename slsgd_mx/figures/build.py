@@ -42,9 +42,11 @@ from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.folder import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
 from slsgd_mx.runs.status import Outcome, read_outcome
-from slsgd_mx.system.files import write_csv
+from slsgd_mx.system.files import digest, write_csv
 
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
+PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its metrics.csv
+Proofs = Dict[RunConfig, List[str]]
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,18 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     ]
     if len(missing) == len(outcomes):
         raise RunError(f"{name} cannot be drawn: none of its {len(missing)} runs is finished")
+    ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
+    proofs = {run: [run.identity, digest(path / "metrics.csv")] for run, path in ended.items()}
     if isinstance(figure, ReachFigure):
-        panels, table = _reach(figure, variant, lines[""], outcomes)
+        panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
-        panels, table = _metrics(figure, lines, outcomes)
+        panels, table = _metrics(figure, lines, outcomes, proofs)
     stem = folder / file_name(name)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     attack = next((run.attack for run in runs if run.attacked), None)
     draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
     write_csv(stem.with_suffix(".csv"), *table)
-    ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
     used = []
     if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
         used = _draw_used(lines, ended, stem, full_title(name, attack) + kind, _note(runs, missing))
@@ -191,7 +194,10 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
 
 
 def _metrics(
-    figure: MetricFigure, lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome]
+    figure: MetricFigure,
+    lines: Dict[str, List[Line]],
+    outcomes: Dict[RunConfig, Outcome],
+    proofs: Proofs,
 ) -> Tuple[List[Panel], Table]:
     """The task's panels for each group, and a row for each curve, seed and evaluation."""
     sizes = next(iter(lines.values()))[0].runs[0].sizes
@@ -216,11 +222,12 @@ def _metrics(
                 cells += [f"{run.gamma:g}", plain(run.rule), plain(run.attack or "none")]
                 cells += [str(run.seed)]
                 for row in outcomes[run].rows:
-                    rows.append([*cells, row["epoch"], *(row[m] for m in sizes.metrics)])
+                    metrics = [row[metric] for metric in sizes.metrics]
+                    rows.append([*cells, row["epoch"], *metrics, *proofs[run]])
     for name in figure.derived:
         panels += DERIVED[name](lines, outcomes, styles)
     columns = ["group", "curve", "alpha", "b", "q", "gamma", "rule", "attack", "seed", "epoch"]
-    columns += sizes.metrics
+    columns += [*sizes.metrics, *PROOF]
     return panels, (columns, rows)
 
 
@@ -229,11 +236,12 @@ def _reach(
     variant: Variant,
     members: Sequence[Line],
     outcomes: Dict[RunConfig, Outcome],
+    proofs: Proofs,
 ) -> Tuple[List[Panel], Table]:
     """Epochs to the loss over alpha, and a row for each line, alpha and seed."""
     loss, alphas, repeats = loss_to_reach(figure, variant), variant.alphas, len(variant.seeds)
     columns = ["curve", "alpha", "rule", "attack", "seed", "loss_to_reach", "epochs_to_reach"]
-    columns += ["epochs_computed"]
+    columns += ["epochs_computed", *PROOF]
     curves, rows = [], []
     for line in members:
         epochs = np.full((repeats, len(alphas)), np.nan)
@@ -245,7 +253,7 @@ def _reach(
                 reached = "never" if math.isinf(at) else f"{at:g}"
                 cells = [plain(line.label), f"{run.alpha:g}", plain(run.rule)]
                 cells += [plain(run.attack or "none"), str(run.seed), f"{loss:g}", reached]
-                rows.append([*cells, outcome.rows[-1]["epoch"]])
+                rows.append([*cells, outcome.rows[-1]["epoch"], *proofs[run]])
         missing = int(np.isnan(epochs).sum())
         remark = f"{missing} of {epochs.size} missing" if missing else ""
         curves.append(Curve(line.label, np.array(alphas), epochs, remark=remark))

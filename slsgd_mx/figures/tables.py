@@ -1,0 +1,31 @@
+"""The tables behind figures, read back: rows of runs by their identity; no MXNet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Dict, List
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.metrics import Row
+from slsgd_mx.system.files import read_text
+
+
+def read_tables(folder: Path) -> Dict[str, List[Row]]:
+    """The rows of every run in the CSV files of figures, by the run's identity.
+
+    Figures that show the same run have the same rows.  Tables without rows of runs, such as those
+    of Figures 5 and 6, and tables of 0.1.0, which do not name the runs, are passed over.
+    """
+    if not Path(folder).is_dir():
+        raise RunError(f"{folder} is not a folder of figures: it holds the CSV files behind them")
+    found: Dict[str, List[Row]] = {}
+    for path in sorted(Path(folder).glob("*.csv")):
+        of_file: Dict[tuple, List[Row]] = {}  # by run, and by where the figure shows it
+        for row in csv.DictReader(io.StringIO(read_text(path))):
+            if row.get("run") and row.get("epoch") and "train_loss" in row:
+                place = (row["run"], row.get("group"), row.get("curve"))
+                of_file.setdefault(place, []).append(row)
+        found.update({run: rows for (run, *_), rows in of_file.items()})
+    return found
