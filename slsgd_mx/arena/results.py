@@ -11,7 +11,7 @@ import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Setting
 from slsgd_mx.config import RunConfig
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.runs.status import Outcome, read_outcome
 

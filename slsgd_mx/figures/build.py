@@ -39,7 +39,7 @@ from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
 from slsgd_mx.rules.pipeline import find_rule
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
 from slsgd_mx.runs.status import Outcome, read_outcome
 from slsgd_mx.system.files import write_csv
