@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.partitions import PARTITIONS
 from slsgd_mx.tasks.cifar.presets import PRESETS as CIFAR
 from slsgd_mx.tasks.lstm.presets import PRESETS as LSTM
 from slsgd_mx.validation import plain, require_name
@@ -32,6 +33,19 @@ RELEASED: Dict[str, Dict[str, object]] = {
 def trainable() -> List[str]:
     """The tasks that have presets, including those of plug-ins."""
     return [*PRESETS, *(name for name in WORKLOADS if WORKLOADS[name].presets)]
+
+
+def preset_names() -> List[str]:
+    """The names of presets: those that the paper's tasks have, then those of other tasks."""
+    others = [name for workload in WORKLOADS.values() for name in workload.presets]
+    return list(dict.fromkeys([*NAMES, *others]))
+
+
+def divides_by_labels(task: str) -> bool:
+    """Whether a user may choose the task's partition, among those of labels (``PARTITIONS``)."""
+    sizes = WORKLOADS[task].sizes
+    chosen = "partition" in {field.name for field in fields(sizes)}
+    return chosen and sizes().partition.partition(":")[0] in PARTITIONS
 
 
 def presets_of(task: str) -> Dict[str, RunConfig]:

@@ -72,6 +72,11 @@ class Sizes:
         return ()
 
     @property
+    def title(self) -> str:
+        """The workload in titles of pictures."""
+        return self.task
+
+    @property
     def panels(self) -> Tuple[str, ...]:
         """The metrics that pictures show."""
         return self.metrics[:2]

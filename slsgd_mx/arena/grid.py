@@ -10,11 +10,12 @@ from slsgd_mx.attacks import find_attack
 from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.presets import preset
+from slsgd_mx.presets import divides_by_labels, preset, presets_of
 from slsgd_mx.rules.pipeline import find_rule
-from slsgd_mx.validation import require
+from slsgd_mx.validation import require, require_name
 
 CLEAN = "none"  # the name of the column without attack
+METRIC = "test_accuracy"  # in the cells
 
 RULES = (
     *("mean", "trimmed-mean", "median", "geometric-median", "phocas", "multi-krum"),
@@ -38,9 +39,16 @@ class Setting:
     q: int
     b: int
     alpha: float
+    poisoned_devices: Optional[int] = None  # instead of q
 
     def __str__(self) -> str:
-        return f"{self.partition}, q={self.q}, b={self.b}, alpha={self.alpha:g}"
+        return f"{self.partition}, {self.threat}, b={self.b}, alpha={self.alpha:g}"
+
+    @property
+    def threat(self) -> str:
+        """How many are poisoned, in words."""
+        many = self.poisoned_devices
+        return f"q={self.q}" if many is None else f"{many} poisoned devices"
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,9 @@ class Arena:
     preset: str
     rules: Tuple[str, ...] = RULES
     attacks: Tuple[str, ...] = ATTACKS
-    partitions: Tuple[str, ...] = ("balanced",)
+    partitions: Tuple[str, ...] = ()  # empty: balanced, or the task's own
     qs: Tuple[int, ...] = (2,)
+    poisoned_devices: Tuple[int, ...] = ()  # instead of the qs
     bs: Tuple[int, ...] = (2,)
     alphas: Tuple[float, ...] = (1.0,)
     repeats: int = 1
@@ -77,16 +86,44 @@ class Arena:
 
     def __post_init__(self) -> None:
         require(self.repeats >= 1, "repeats", self.repeats, "repeats >= 1")
+        known = presets_of(self.task)
+        require_name("preset", self.preset, known)
+        sizes = known[self.preset].sizes
+        if METRIC not in sizes.metrics:
+            raise ConfigError(
+                f"an arena compares the metric {METRIC}, and task {self.task!r} measures "
+                f"{', '.join(sizes.metrics)}: runs compare can show it"
+            )
+        if not divides_by_labels(self.task):
+            if self.partitions:
+                why = f"task {self.task!r} has a partition of its own: leave out --partition"
+                raise ConfigError(why)
+            object.__setattr__(self, "partitions", (sizes.partition,))
+        elif not self.partitions:
+            object.__setattr__(self, "partitions", ("balanced",))
         for name in ("rules", "attacks", "partitions", "qs", "bs", "alphas"):
             values = tuple(dict.fromkeys(getattr(self, name)))
             require(bool(values), name, "()", f"at least one of the {name}")
             object.__setattr__(self, name, values)
-        require(min(self.qs) >= 1, "q", min(self.qs), "q >= 1: the clean run is always included")
+        for name, values in (("q", self.qs), ("poisoned_devices", self.poisoned_devices)):
+            least, legal = min(values, default=1), "1: the clean run is always included"
+            require(least >= 1, name, least, f"{name} >= {legal}")
 
     @property
     def settings(self) -> List[Setting]:
-        factors = product(self.partitions, self.qs, self.bs, self.alphas)
-        return [Setting(*values) for values in factors]
+        threats = [(q, None) for q in self.qs]
+        if self.poisoned_devices:
+            threats = [(0, count) for count in dict.fromkeys(self.poisoned_devices)]
+        factors = product(self.partitions, threats, self.bs, self.alphas)
+        return [
+            Setting(partition, q, b, alpha, poisoned)
+            for partition, (q, poisoned), b, alpha in factors
+        ]
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is an arena of the paper's CNN."""
+        return self.task == "cifar"
 
     @property
     def columns(self) -> Tuple[str, ...]:
@@ -128,12 +165,15 @@ class Arena:
         return Cell(rule, attack, tuple(replace(base, seed=seed) for seed in seeds))
 
     def _config(self, setting: Setting, rule: str, attack: str) -> RunConfig:
-        asked: Dict[str, Any] = {**PRESETS[self.preset], **self.changes}
+        usual = PRESETS[self.preset] if self.usual else {"q": 0, "poisoned_devices": None}
+        asked: Dict[str, Any] = {**usual, **self.changes}
         if "epochs" in asked:  # alpha decays in the middle, as in the figures
             asked.setdefault("alpha_decay_epoch", max(1, asked["epochs"] // 2))
-        asked.update(partition=setting.partition, rule=rule, b=setting.b, alpha=setting.alpha)
+        asked.update(rule=rule, b=setting.b, alpha=setting.alpha)
+        if divides_by_labels(self.task):
+            asked["partition"] = setting.partition
         if attack != CLEAN:
-            asked.update(q=setting.q, attack=attack)
+            asked.update(attack=attack, q=setting.q, poisoned_devices=setting.poisoned_devices)
         return preset(self.task, self.preset, **asked)
 
     def _reason(self, setting: Setting, rule: str, attack: str) -> Optional[str]:
@@ -147,7 +187,9 @@ class Arena:
             return reason
         chosen = find_attack(attack)
         misfit = find_misfit(chosen, usual.sizes)
-        return misfit or find_obstacle(chosen, usual.k, setting.q, setting.b)
+        if misfit or setting.poisoned_devices is not None:
+            return misfit
+        return find_obstacle(chosen, usual.k, setting.q, setting.b)
 
     def _why_not_shared(self, rule: str, attack: str) -> Optional[str]:
         """Why several servers cannot compute a cell; None if they can."""

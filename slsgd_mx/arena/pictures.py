@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.arena.grid import CLEAN
-from slsgd_mx.arena.results import METRIC, Board, Score
+from slsgd_mx.arena.grid import CLEAN, METRIC
+from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, new_figure, write

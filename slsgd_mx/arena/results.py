@@ -9,13 +9,12 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Setting
+from slsgd_mx.arena.grid import CLEAN, METRIC, Arena, Cell, Setting
 from slsgd_mx.config import RunConfig
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.runs.status import Outcome, read_outcome
 
-METRIC = "test_accuracy"
 ENDED = ("done", "diverged")
 
 

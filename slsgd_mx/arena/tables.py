@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
-from slsgd_mx.arena.grid import Arena
-from slsgd_mx.arena.results import METRIC, Board, Score
+from slsgd_mx.arena.grid import METRIC, Arena
+from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 
 SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
@@ -18,16 +18,24 @@ COLUMNS = [
 ]
 
 
-def table(boards: Sequence[Board]) -> List[List[str]]:
-    """A row for each cell, in the order of ``COLUMNS``; what is not known is empty."""
+def table(arena: Arena, boards: Sequence[Board]) -> Tuple[List[str], List[List[str]]]:
+    """``COLUMNS`` and a row for each cell; what is not known is empty.
+
+    Further columns come first: the task if it is not the paper's CNN, and the poisoned devices
+    where they are given instead of q.
+    """
     rows = []
+    devices = bool(arena.poisoned_devices)
+    more = [*["task"] * (not arena.usual), *["poisoned_devices"] * devices]
     for board in boards:
         setting = board.setting
         for score in board.scores.values():
             known = [f"{score.mean:.6g}", f"{score.spread:.6g}"] if score.values else ["", ""]
             shares = [getattr(score, name) for name in SHARES]
+            own = {"task": arena.task, "poisoned_devices": str(setting.poisoned_devices)}
             rows.append(
                 [
+                    *(own[name] for name in more),
                     *(setting.partition, str(setting.q), str(setting.b), f"{setting.alpha:g}"),
                     *(score.cell.rule, score.cell.attack, *known, str(len(score.values))),
                     str(score.diverged),
@@ -35,7 +43,7 @@ def table(boards: Sequence[Board]) -> List[List[str]]:
                     score.cell.why_empty.replace(",", ";"),
                 ]
             )
-    return rows
+    return [*more, *COLUMNS], rows
 
 
 def to_json(arena: Arena, boards: Sequence[Board]) -> str:

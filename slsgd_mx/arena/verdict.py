@@ -65,7 +65,7 @@ def _compare(usual: Board, other: Board) -> List[str]:
     raised = sum(after.mean > before.mean for before, after in both.values())
     setting = usual.setting
     return [
-        f"Moving average ({setting.partition}, q={setting.q}, b={setting.b}): the best worst case "
-        f"is {bests[0]}, {bests[1]}; alpha={other.setting.alpha:g} raises the worst case of "
+        f"Moving average ({setting.partition}, {setting.threat}, b={setting.b}): the best worst "
+        f"case is {bests[0]}, {bests[1]}; alpha={other.setting.alpha:g} raises the worst case of "
         f"{raised} of {len(both)} rules."
     ]

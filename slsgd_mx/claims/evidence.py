@@ -13,7 +13,7 @@ from slsgd_mx.errors import SlsgdError
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.tables import read_tables
 from slsgd_mx.figures.variants import Line, Variant, groups
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, column
 from slsgd_mx.runs.status import read_outcome
 from slsgd_mx.theory.cases import Case

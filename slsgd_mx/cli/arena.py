@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Tuple
 
 import click
 
-from slsgd_mx.cli.options import COUNT, IMAGES, given, parameter, pick, with_options
-from slsgd_mx.cli.output import json_option, print_json, say
+from slsgd_mx.cli.options import COUNT, IMAGES, parameter, pick, with_options
+from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.sweeping import WORKLOAD, by_reason, running, take_sweep, take_workload
 from slsgd_mx.cli.types import ChoiceIn
 
 SYMBOLS = (
@@ -21,17 +22,22 @@ SYMBOLS = (
 
 @click.command()
 @with_options(
-    pick("preset", help=
+    pick("task_preset", help=
         "laptop: CIFAR-10, 16 epochs a cell. smoke: embedded synthetic data, 8 epochs a cell, "
-        "minutes. paper: as published, weeks."),
+        "minutes. paper: as published, weeks. Default: paper, or the first preset of the workload "
+        "that --task names."),
+    *WORKLOAD,
     pick("rule", multiple=True, help=
         "A rule, such as krum or nnm+krum; repeat it. Default: eight of the field's rules."),
     pick("attack", multiple=True, help="An attack; repeat it. Default: six."),
     pick("q", multiple=True, help="q: poisoned workers an epoch; repeat it. Default: 2."),
+    pick("poisoned_devices", multiple=True, help=
+        "Instead of --q: so many of the n devices, chosen by the seed, are poisoned whenever they "
+        "are selected; repeat it."),
     pick("b", multiple=True, help="b: what the rule is prepared for; repeat it. Default: 2."),
 )  # fmt: skip
 @click.option(
-    "--partition", "partitions", multiple=True,
+    "--partition", "partition", multiple=True,
     type=ChoiceIn("partitions", "PARTITIONS", "find_partition"),
     help="A partition of the images; repeat it. Default: balanced.",
 )  # fmt: skip
@@ -43,35 +49,8 @@ SYMBOLS = (
     "--cell", "cells", multiple=True, nargs=2, metavar="RULE ATTACK",
     help="Also draw the curves behind this cell, and its rule's without attack; repeat it.",
 )  # fmt: skip
-@with_options(
-    *SYMBOLS,
-    *("seed", "data_dir", "jobs", "threads", "runs", "figures", "dry_run", "draw_only"),
-    *("no_share", "engine", "workers", "servers"),
-    json_option,
-)
-def arena(
-    preset: str,
-    rule: Tuple[str, ...],
-    attack: Tuple[str, ...],
-    q: Tuple[int, ...],
-    b: Tuple[int, ...],
-    partitions: Tuple[str, ...],
-    alpha: Tuple[float, ...],
-    repeats: int,
-    curves: bool,
-    cells: Tuple[Tuple[str, str], ...],
-    seed: Optional[int],
-    data_dir: Optional[Path],
-    jobs: Optional[int],
-    threads: Optional[int],
-    runs: Path,
-    figures: Optional[Path],
-    dry_run: bool,
-    draw_only: bool,
-    no_share: bool,
-    engine: str,
-    **changes: Any,
-) -> None:
+@with_options(*SYMBOLS, *running(pick("figures")))
+def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> None:
     """Which aggregation rule survives which attack?
 
     Trains every rule without attack and under every attack, sharing runs with other commands, and
@@ -84,56 +63,61 @@ def arena(
     In minutes, no data:  slsgd-mx arena --preset smoke
     Only what you want:   slsgd-mx arena --preset smoke --rule krum --attack alie
     With your own attack: slsgd-mx arena --plugin mine.py --attack mine
+    On your own images:   slsgd-mx arena --task images --arrays my.npz
     Why did it fail?      slsgd-mx arena --preset smoke --cell krum alie
     What will it take?    slsgd-mx arena --preset laptop --dry-run
     """
-    from slsgd_mx.arena.grid import ATTACKS, RULES, Arena
-    from slsgd_mx.cli.engines import server_options
-    from slsgd_mx.cli.figures import by_reason, compute
     from slsgd_mx.errors import RunError
-    from slsgd_mx.figures.variants import Variant
-    from slsgd_mx.parameter_server.node import check_workers
-    from slsgd_mx.sweeps.plan import make_plan
-    from slsgd_mx.tasks.devices import check_batch
 
-    server, changes = server_options(engine, changes)
-    grid = Arena(
-        preset,
-        rules=rule or RULES,
-        attacks=attack or ATTACKS,
-        partitions=partitions or ("balanced",),
-        qs=q or (2,),
-        bs=b or (2,),
-        alphas=alpha or (1.0,),
-        repeats=repeats,
-        seed=seed or 0,
-        servers=server["servers"] if server else 1,
-        changes=given(**changes),
-    )
+    sweep = take_sweep(options)
+    grid, folder = _grid(options, sweep.servers["servers"] if sweep.servers else 1)
     _check_cells(grid, cells)
-    plan = make_plan({"arena": grid.runs()}, runs, share=not no_share)
-    for step in plan.to_do:
-        check_batch(step.config)
-        if server:
-            check_workers(server["workers"], step.config.k)
+    wanted = {"arena": grid.runs()}
+    plan = sweep.plan(wanted)
     empty = grid.empty_cells()
     if empty:
         click.echo(f"empty cells:\n{by_reason(empty)}", err=True)
-    if dry_run:
-        from slsgd_mx.cli.planning import show_plan
-
-        show_plan(plan, {"arena": grid.runs()}, jobs, threads, server and server["workers"])
+    if sweep.dry_run:
+        sweep.show(plan, wanted)
         return
-    failed = {} if draw_only else compute(plan, data_dir, jobs, threads, server)
-    lists = dict(rule=rule, attack=attack, q=q, b=b, partition=partitions, alpha=alpha)
-    listed = {name: "-".join(map(str, values)) for name, values in lists.items() if values}
-    changed = Variant(
-        preset, {**listed, **grid.changes}, repeats if repeats > 1 else None, grid.seed
-    )
-    figures = figures or Path("figures") / changed.folder
-    missing = dict(line.split(": ", 1) for line in _write(grid, runs, figures, curves, cells))
+    failed = sweep.compute(plan)
+    missing = dict(line.split(": ", 1) for line in _write(grid, sweep.runs, folder, curves, cells))
     if failed or missing:
         raise RunError(f"not finished:\n{by_reason({**missing, **failed})}\nRun the command again")
+
+
+def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:
+    """The arena that the options ask for, and the folder for its pictures."""
+    from slsgd_mx.arena.grid import ATTACKS, RULES, Arena
+    from slsgd_mx.figures.variants import Variant
+
+    names = ("rule", "attack", "q", "poisoned_devices", "b", "partition", "alpha")
+    lists = {name: options.pop(name) for name in names}
+    if lists["q"] and lists["poisoned_devices"]:
+        raise click.UsageError("give either --q or --poisoned-devices")
+    repeats, seed, figures = (options.pop(name) for name in ("repeats", "seed", "figures"))
+    workload = take_workload("cifar", options)
+    workload.refuse_to_set(names)
+    grid = Arena(
+        workload.preset,
+        rules=lists["rule"] or RULES,
+        attacks=lists["attack"] or ATTACKS,
+        partitions=lists["partition"],
+        qs=lists["q"] or (2,),
+        poisoned_devices=lists["poisoned_devices"],
+        bs=lists["b"] or (2,),
+        alphas=lists["alpha"] or (1.0,),
+        repeats=repeats,
+        seed=seed or 0,
+        task=workload.task or "cifar",
+        servers=servers,
+        changes=workload.changes,
+    )
+    listed = {name: "-".join(map(str, values)) for name, values in lists.items() if values}
+    changes = {**listed, **workload.changes}
+    many = repeats if repeats > 1 else None
+    variant = Variant(workload.preset, changes, many, grid.seed, task=workload.task)
+    return grid, figures or Path("figures") / variant.folder
 
 
 def _check_cells(grid: Any, cells: Tuple[Tuple[str, str], ...]) -> None:
@@ -154,7 +138,7 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
     boards = results.read_boards(grid, runs)
     note, stem = _note(grid), folder / "arena"
     _draw(grid, boards, folder, note, curves, cells)
-    write_csv(stem.with_suffix(".csv"), tables.COLUMNS, tables.table(boards))
+    write_csv(stem.with_suffix(".csv"), *tables.table(grid, boards))
     parts = [_words(str(board.setting), verdict.verdict(board)) for board in boards]
     alphas = verdict.compare_alphas(boards)
     text = "\n\n".join([*parts, *[_words("alpha", alphas)] * bool(alphas)])
@@ -171,15 +155,17 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
     from slsgd_mx.arena import pictures
 
-    made_up = " (synthetic data)" * (grid.runs()[0].sizes.data == "synthetic")
+    sizes = grid.runs()[0].sizes
+    of = " (synthetic data)" * (sizes.data == "synthetic")
+    of = of if grid.usual else f", {sizes.title}{of}"
     files = [folder / "arena.png", folder / "arena.svg"]
     frame = f"{note} The orange frame marks the best worst case."
-    title = f"Final test accuracy, rules by attacks{made_up}"
+    title = f"Final test accuracy, rules by attacks{of}"
     pictures.draw_heat_maps(boards, files, title, frame)
-    title = f"Share of the poisoned pushes that the rule used{made_up}"
+    title = f"Share of the poisoned pushes that the rule used{of}"
     lost = f"{note} Last half of the epochs; lost: share of the honest pushes that were not used."
     pictures.draw_used(boards, folder / "arena-used.png", title, lost)
-    title = f"Test accuracy{made_up}"
+    title = f"Test accuracy{of}"
     for number, board in enumerate(boards, start=1):
         if curves:
             pictures.draw_curves(board, folder / f"arena-curves-{number}.png", title, note)
@@ -197,7 +183,8 @@ def _note(grid: Any) -> str:
     if grid.repeats > 1:
         seeds = f"seeds {grid.seed} to {grid.seed + grid.repeats - 1}"
     data = "embedded synthetic images" if config.sizes.data == "synthetic" else config.sizes.data
+    workload = "" if grid.usual else f"Workload: {config.sizes.title}. "
     return (
-        f"Data: {data}, {config.sizes.amount}; n={config.n}, k={config.k}, T={config.epochs}; "
-        f"{seeds}."
+        f"{workload}Data: {data}, {config.sizes.amount}; n={config.n}, k={config.k}, "
+        f"T={config.epochs}; {seeds}."
     )

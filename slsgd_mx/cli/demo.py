@@ -48,7 +48,7 @@ def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | No
     from slsgd_mx.cli.running import run_one, summarize
     from slsgd_mx.figures.build import data_name, data_note, metric_panels, write_curves
     from slsgd_mx.figures.plot import draw
-    from slsgd_mx.runs.folder import RunIndex
+    from slsgd_mx.runs.index import RunIndex
     from slsgd_mx.runs.records import load_run
 
     runs = runs or Path("runs") / ("demo" if preset == "smoke" else f"demo-{preset}")

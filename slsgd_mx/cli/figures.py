@@ -3,129 +3,77 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 import click
 
-from slsgd_mx.cli.engines import server_options
 from slsgd_mx.cli.options import (
     FAULTS,
     SIZES,
     SYMBOLS,
     UNAMBIGUOUS,
-    given,
     parameter,
     pick_formerly_out,
     with_options,
 )
-from slsgd_mx.cli.output import json_option, print_json, say
+from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.sweeping import WORKLOAD, Workload, by_reason, running, take_sweep, take_workload
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
-RUNNING = (
-    *("released", "repeats", "seed", "data_dir", "jobs", "threads", "runs"),
-    pick_formerly_out("figures"),
-    *("dry_run", "draw_only", "no_share", "engine", "workers", "servers"),
-    json_option,
-)
+RUNNING = ("released", "repeats", *running(pick_formerly_out("figures")))
 
 
-def run_figures(
-    names: List[str],
-    preset: str,
-    repeats: Optional[int],
-    seed: Optional[int],
-    released: bool,
-    data_dir: Optional[Path],
-    jobs: Optional[int],
-    threads: Optional[int],
-    runs: Path,
-    figures: Optional[Path],
-    dry_run: bool,
-    draw_only: bool,
-    no_share: bool,
-    engine: str,
-    loss: Optional[float] = None,
-    alphas: Optional[Tuple[float, ...]] = None,
-    **changes: Any,
-) -> None:
+def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     """Plan; then show what the plan will take, or compute it and draw."""
     from slsgd_mx.errors import RunError
-    from slsgd_mx.figures.variants import Variant, runs_of
-    from slsgd_mx.parameter_server.node import check_workers
-    from slsgd_mx.sweeps.plan import make_plan
-    from slsgd_mx.tasks.devices import check_batch
+    from slsgd_mx.figures.adapted import figure_of
+    from slsgd_mx.figures.variants import runs_of
 
-    servers, changes = server_options(engine, changes)
-    asked = given(**changes)
-    variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), bool(released))
-    figures = figures or Path("figures") / variant.folder
-    for warning in variant.warnings({FIGURES[name].task for name in names}):
+    sweep = take_sweep(options)
+    folder = options.pop("figures")
+    variant, workload = _variant(FIGURES[names[0]].task, options)
+    figures = {name: figure_of(name, variant) for name in names}
+    for figure in figures.values():
+        workload.refuse_to_set(sorted(varied(figure)))
+    for warning in variant.warnings({figure.task for figure in figures.values()}):
         click.echo(f"warning: {warning}", err=True)
-    wanted = {name: runs_of(FIGURES[name], variant) for name in names}
-    plan = make_plan(wanted, runs, share=not no_share)
-    for step in plan.to_do:
-        check_batch(step.config)
-        if servers:
-            check_workers(servers["workers"], step.config.k)
-    if dry_run:
-        from slsgd_mx.cli.planning import show_plan
-
-        show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
+    wanted = {name: runs_of(figure, variant) for name, figure in figures.items()}
+    plan = sweep.plan(wanted)
+    if sweep.dry_run:
+        sweep.show(plan, wanted)
         return
-    failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
-    drawn, missing = draw_all(names, variant, runs, figures)
+    failed = sweep.compute(plan)
+    folder = folder or Path("figures") / variant.folder
+    drawn, missing = draw_all(names, variant, sweep.runs, folder)
     print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
         text = by_reason({**missing, **failed})
         way = "Run the command again"
-        if draw_only:
+        if sweep.draw_only:
             way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
         raise RunError(f"not finished:\n{text}\n{way}")
 
 
-def by_reason(missing: Dict[str, str]) -> str:
-    """What is missing, one paragraph for each reason."""
-    reasons: Dict[str, List[str]] = {}
-    for name, why in missing.items():
-        reasons.setdefault(why, []).append(name)
-    return "\n".join(
-        f"  {', '.join(names[:3])}{f' and {len(names) - 3} more' * (len(names) > 3)}: {why}"
-        for why, names in reasons.items()
+def _variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:
+    """The variant that the options ask for, and its workload."""
+    from slsgd_mx.figures.variants import Variant
+
+    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
+    asked = {name: options.pop(name, None) for name in names}
+    workload = take_workload(usual, options)
+    variant = Variant(
+        workload.preset,
+        workload.changes,
+        asked["repeats"],
+        asked["seed"] or 0,
+        asked["loss"],
+        asked["alphas"] or (),
+        bool(asked["released"]),
+        workload.task,
+        asked["poisoned_devices"],
     )
-
-
-def compute(
-    plan,
-    data_dir: Optional[Path],
-    jobs: Optional[int],
-    threads: Optional[int],
-    servers: Optional[Dict[str, Any]] = None,
-) -> Dict[str, str]:
-    """Compute the runs that are not finished, with one progress display; return failures."""
-    from slsgd_mx.cli.planning import share_out
-    from slsgd_mx.cli.progress import Overall
-    from slsgd_mx.sweeps.plan import carry_out
-    from slsgd_mx.sweeps.pool import Pool
-
-    if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
-        click.echo(f"nothing to compute: all {len(plan.steps)} runs are finished", err=True)
-    began = time.monotonic()
-    workers = None if servers is None else servers["workers"]
-    with Overall(plan) as display, Pool(*share_out(plan, jobs, threads, workers)) as pool:
-        results = carry_out(plan, pool, data_dir, display, servers)
-    if plan.to_do:
-        minutes = (time.monotonic() - began) / 60
-        click.echo(f"computed {display.epochs} epochs in {minutes:.1f} minutes", err=True)
-    for slug, result in results.items():
-        if result.status == "diverged":
-            click.echo(f"{slug} diverged: {result.why}", err=True)
-    logs = [plan.home / "logs" / f"{step.config.slug}.log" for step in plan.to_do]
-    for log in logs:
-        if log.exists():
-            click.echo(f"messages of a process: {log}", err=True)
-    return {slug: result.why for slug, result in results.items() if not result.ok}
+    return variant, workload
 
 
 def draw_all(
@@ -152,7 +100,8 @@ def draw_all(
 
 def options_of(figure: Figure) -> List[str]:
     """The options of a figure's command: all that apply, except what the figure itself varies."""
-    names = [*SYMBOLS, *SIZES[figure.task], *(FAULTS if attacked(figure) else ())]
+    faults = ("poisoned_devices", *FAULTS) if attacked(figure) else ()
+    names = [*SYMBOLS, *SIZES[figure.task], *faults]
     own = [name for name in names if parameter(name) not in varied(figure)]
     return [*own, *(("loss", "alphas") if isinstance(figure, ReachFigure) else ())]
 
@@ -162,9 +111,9 @@ def _command(name: str) -> click.Command:
     figure = FIGURES[name]
     title = full_title(name).replace("$", "")
 
-    @with_options("preset", *options_of(figure), *RUNNING)
-    def call(preset: str, **options: Any) -> None:
-        run_figures([name], preset, **options)
+    @with_options("task_preset", *WORKLOAD, *options_of(figure), *RUNNING)
+    def call(**options: Any) -> None:
+        run_figures([name], options)
 
     call.__doc__ = f"""{title}.
 
@@ -178,6 +127,10 @@ def _command(name: str) -> click.Command:
     In minutes, no data:    slsgd-mx {name} --preset smoke
     Real data, hours:       slsgd-mx {name} --preset laptop
     What will it take?      slsgd-mx {name} --dry-run
+    Your own workload:      slsgd-mx {name} --plugin mine.py --task mine
+
+    With --task, the same curves (alpha, b, q) are trained on that workload; its preset has the
+    other values, and gamma unless the figure compares several.
     """
     kind = " (epochs to reach a loss)" if isinstance(figure, ReachFigure) else ""
     return click.command(name, short_help=title.split(": ")[-1] + kind)(call)
@@ -185,7 +138,7 @@ def _command(name: str) -> click.Command:
 
 @click.command("all")
 @with_options("preset", *SYMBOLS, *UNAMBIGUOUS, "alphas", *RUNNING)
-def all_figures(preset: str, **options: Any) -> None:
+def all_figures(**options: Any) -> None:
     """All figures, each run computed once.
 
     --data-dir is a folder that holds both data sets. The options of single figures, such as
@@ -196,7 +149,7 @@ def all_figures(preset: str, **options: Any) -> None:
     Real data, a day:       slsgd-mx all --preset laptop
     What will it take?      slsgd-mx all --preset laptop --dry-run
     """
-    run_figures(list(FIGURES), preset, **options)
+    run_figures(list(FIGURES), options)
 
 
 COMMANDS = {**{name: _command(name) for name in FIGURES}, "all": all_figures}

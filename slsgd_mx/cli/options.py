@@ -203,7 +203,16 @@ OPTIONS = {
         "share of the cores, and 1 for the smoke preset."),
     "jobs": _option("--jobs", type=COUNT, help=
         "Processes at the same time. Default: one per core, as far as memory allows."),
-    # figures
+    # figures and arenas
+    "task": _option("--task", type=NameIn("presets", "trainable"), help=
+        "Train this workload instead of the paper's: images, or one of a plug-in."),
+    "task_preset": _option("--preset", type=NameIn("presets", "preset_names"), help=
+        "paper: as published. laptop: real data, cut to a day on 2 cores. smoke: embedded "
+        "synthetic data, seconds. Other options override it. Default: paper, or the first preset "
+        "of the workload that --task names."),
+    "settings": _option("--set", "settings", multiple=True, default=(), metavar="NAME=VALUE", help=
+        "With --task: change a value of its preset, such as gamma=0.01 or one of the workload's "
+        "sizes; may be given again."),
     "alphas": _option("--alphas", type=Numbers(), help=
         "alpha on the x-axis of Figures 5 and 6. Paper: 0.2,0.4,0.6,0.8,1."),
     "loss": _option("--loss", type=float, help=

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import click
@@ -54,6 +55,7 @@ def show_plan(
     jobs: Optional[int],
     threads: Optional[int],
     workers: Optional[int] = None,
+    data_dir: Optional[Path] = None,
 ) -> None:
     """Print the runs, their shared prefixes, the epochs left and the forecast."""
     users: Dict[RunConfig, List[str]] = {}
@@ -75,7 +77,9 @@ def show_plan(
             "runs": [_document(step, users.get(step.config, [])) for step in plan.steps],
             "epochs": plan.epochs,
             "epochs_unshared": plan.epochs_unshared,
-            "forecast": _forecast(plan, *share_out(plan, jobs, threads, workers), workers or 1)
+            "forecast": _forecast(
+                plan, *share_out(plan, jobs, threads, workers), workers or 1, data_dir
+            )
             if plan.to_do
             else None,
         }
@@ -109,13 +113,15 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     return f"({', '.join(users[step.config])}{after})"
 
 
-def _forecast(plan: Plan, processes: int, threads: int, workers: int) -> Dict[str, Any]:
+def _forecast(
+    plan: Plan, processes: int, threads: int, workers: int, data_dir: Optional[Path]
+) -> Dict[str, Any]:
     """Calibrate, print the forecast, and return it."""
     from slsgd_mx.sweeps.forecast import calibrate, forecast
 
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
-        expected = forecast(plan, calibrate(plan, pool), processes, workers)
+        expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers)
     say(
         f"forecast for {processes * workers} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "

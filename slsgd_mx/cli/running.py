@@ -12,7 +12,7 @@ from slsgd_mx.cli.progress import ProgressBar, headline
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, RunError
 from slsgd_mx.figures.build import draw_runs, write_curves
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics
 from slsgd_mx.runs.records import load_run
 from slsgd_mx.runs.trainer import RunResult

@@ -125,11 +125,9 @@ def images(preset: str, arrays: Optional[Path], **options: Any) -> None:
     slsgd-mx train images --arrays my.npz --network mlp --partition shards
     """
     if arrays is not None:
-        from slsgd_mx.data.arrays import read_arrays
+        from slsgd_mx.data.arrays import sizes_in
 
-        data = read_arrays(arrays)
-        options.update(data=data.name, sha256=data.digest, shape=data.shape, classes=data.classes)
-        options.update(train_images=len(data.train_y), test_images=len(data.test_y))
+        options.update(sizes_in(arrays))
     run_training("images", preset, released=False, data_dir=arrays, **options)
 
 

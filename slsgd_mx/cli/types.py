@@ -52,7 +52,10 @@ class RunsFolder(Folder):
 
 
 class NameIn(click.ParamType):
-    """One of the names in a registry or tuple, which is imported only when it is needed."""
+    """One of the names in a registry or tuple, or that a function returns.
+
+    It is imported only when it is needed.
+    """
 
     name = "name"
 
@@ -60,7 +63,8 @@ class NameIn(click.ParamType):
         self.module, self.registry = module, registry
 
     def names(self) -> List[str]:
-        return list(getattr(import_module(f"slsgd_mx.{self.module}"), self.registry))
+        found = getattr(import_module(f"slsgd_mx.{self.module}"), self.registry)
+        return list(found() if callable(found) else found)
 
     def get_metavar(self, param: click.Parameter, ctx: Optional[click.Context] = None) -> str:
         names = "|".join(self.names())

@@ -6,7 +6,7 @@ import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -51,6 +51,19 @@ def load_arrays(sizes: Any, path: Optional[Path]) -> ArrayData:
             f"{sizes.sha256[:12]}): give the same --arrays, or start another run"
         )
     return data
+
+
+def sizes_in(path: Path) -> Dict[str, Any]:
+    """What the sizes of a run on a file's arrays contain, by the names of ``Images``."""
+    data = read_arrays(path)
+    return dict(
+        data=data.name,
+        sha256=data.digest,
+        shape=data.shape,
+        classes=data.classes,
+        train_images=len(data.train_y),
+        test_images=len(data.test_y),
+    )
 
 
 def read_arrays(path: Path) -> ArrayData:

@@ -15,8 +15,8 @@ import numpy as np
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
+from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.declarations import (
-    FIGURES,
     MetricFigure,
     ReachFigure,
     file_name,
@@ -25,7 +25,6 @@ from slsgd_mx.figures.declarations import (
 )
 from slsgd_mx.figures.panels import (
     DERIVED,
-    TITLES,
     Repeats,
     decay_epoch_of,
     joined,
@@ -33,13 +32,14 @@ from slsgd_mx.figures.panels import (
     line_curve,
     metric_curve,
     remarks_on,
+    title_of,
 )
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
 from slsgd_mx.rules.pipeline import find_rule
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
 from slsgd_mx.runs.status import Outcome, read_outcome
 from slsgd_mx.system.files import digest, write_csv
@@ -59,7 +59,7 @@ class Drawn:
 
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv."""
-    figure = FIGURES[name]
+    figure = figure_of(name, variant)
     lines = groups(figure, variant)
     runs = [run for group in lines.values() for line in group for run in line.runs]
     index = RunIndex(home)
@@ -81,16 +81,38 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     attack = next((run.attack for run in runs if run.attacked), None)
-    draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
-    write_csv(stem.with_suffix(".csv"), *table)
+    workload = "" if variant.task is None else runs[0].sizes.title
+    title, note = full_title(name, attack, figure, workload) + kind, _note(runs, missing)
+    draw(panels, pictures, title, note)
+    write_csv(stem.with_suffix(".csv"), *_with_columns(table, _own_columns(variant)))
     used = []
     if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
-        used = _draw_used(lines, ended, stem, full_title(name, attack) + kind, _note(runs, missing))
+        used = _draw_used(lines, ended, stem, title, note, _own_columns(variant))
     return Drawn([*pictures, stem.with_suffix(".csv"), *used], missing)
 
 
+def _own_columns(variant: Variant) -> Dict[str, str]:
+    """What tables of this variant state in every row: the task and the poisoned devices, if given.
+
+    The paper's figures have neither.
+    """
+    own = {"task": variant.task, "poisoned_devices": variant.poisoned_devices}
+    return {name: str(value) for name, value in own.items() if value is not None}
+
+
+def _with_columns(table: Table, own: Dict[str, str]) -> Table:
+    """The table with further columns before its own, equal in all rows."""
+    columns, rows = table
+    return [*own, *columns], [[*own.values(), *row] for row in rows]
+
+
 def _draw_used(
-    lines: Dict[str, List[Line]], folders: Dict[RunConfig, Path], stem: Path, title: str, note: str
+    lines: Dict[str, List[Line]],
+    folders: Dict[RunConfig, Path],
+    stem: Path,
+    title: str,
+    note: str,
+    own: Dict[str, str],
 ) -> List[Path]:
     """Draw which pushes the rule used, if the runs have recorded it: ``stem``-used.png, .csv."""
     panels, rows = used_panels(lines, folders)
@@ -99,7 +121,7 @@ def _draw_used(
     picture = stem.with_name(f"{stem.name}-used.png")
     draw(panels, picture, title, note)
     cells = [[plain(group), plain(label), *rest] for group, label, *rest in rows]
-    write_csv(picture.with_suffix(".csv"), USED_COLUMNS, cells)
+    write_csv(picture.with_suffix(".csv"), *_with_columns((USED_COLUMNS, cells), own))
     return [picture, picture.with_suffix(".csv")]
 
 
@@ -116,7 +138,7 @@ def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:
     """The paper's panels for this task, with a curve for each label."""
     return [
         Panel(
-            *TITLES.get(metric, [metric.replace("_", " ").capitalize()] * 2),
+            *title_of(metric),
             [metric_curve(label, runs, metric) for label, runs in lines.items()],
             decay_epoch=decay_epoch_of([config]),
         )
@@ -189,6 +211,8 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     threats = dict.fromkeys(threat(run) for run in runs if run.attacked)
     rules = dict.fromkeys(run.rule for run in runs)
     said = [f" Attack: {'; '.join(threats)}."] if threats else []
+    many = dict.fromkeys(run.poisoned_devices for run in runs if run.poisoned_devices)
+    said += [f" {count} of {config.n} devices are poisoned." for count in many]
     said += [f" Rule: {', '.join(rules)}."]
     return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}"
 
@@ -213,7 +237,7 @@ def _metrics(
                 line_curve(line, outcomes, metric, styles[line.label], remarks[group, line.label])
                 for line in members
             ]
-            title, ylabel = TITLES[metric]
+            title, ylabel = title_of(metric)
             ylim = limits(members, curves, metric, figure.zoom)
             panels.append(Panel(joined(title, group), ylabel, curves, ylim=ylim, **look))
         for line in members:

@@ -58,6 +58,7 @@ class MetricFigure:
     groups: Mapping[str, Sequence[Changes]]  # added to the panels' titles -> curves
     zoom: bool = False  # y limits from the second half of the curves with b >= q
     derived: Sequence[str] = ()  # panels below the others, see ``panels.DERIVED``
+    only: str = ""  # why it is a figure of its own task only; empty: others have its curves too
     about: str = "Metrics over epochs."  # for help and script
 
 
@@ -100,7 +101,9 @@ FIGURES: Dict[str, Figure] = {
     "fig11": MetricFigure(FREE, "lstm", {}, {"": each(NO_ATTACK)}),
     "fig12": MetricFigure("{attack}, $q=2$", "lstm", {}, {"": TEXT_Q2}),
     "fig13": MetricFigure(
-        "{attack}, $q=2$, without the curve that diverges", "lstm", {}, {"": SURVIVORS}
+        "{attack}, $q=2$, without the curve that diverges",
+        *("lstm", {}, {"": SURVIVORS}),
+        only="leaves out the curve that diverges on the LSTM; fig12 has all of them",
     ),
     "attacker-start": MetricFigure(
         "{attack}, $q=2$, balanced partition",
@@ -135,20 +138,28 @@ def attack_in_words(attack: str) -> str:
     return ATTACK_NAMES.get(attack, f"attack {attack}")
 
 
-def full_title(name: str, attack: Optional[str] = None) -> str:
+def full_title(
+    name: str, attack: Optional[str] = None, figure: Optional[Figure] = None, workload: str = ""
+) -> str:
     """A figure's number, the network, and what it shows; ``attack`` instead of the paper's.
+
+    ``figure`` is what became of the declaration (``slsgd_mx.figures.adapted``), and ``workload``
+    the name of what it trains instead of the paper's network.
 
     >>> full_title("fig7")
     'Figure 7: CNN, balanced partition, without attack, zoomed'
     >>> full_title("fig3", "negation")
     'Figure 3: CNN, balanced partition, attack negation'
+    >>> full_title("fig3", "negation", workload="digits")
+    'Curves of Figure 3: digits, balanced partition, attack negation'
     """
-    figure = FIGURES[name]
+    figure = figure or FIGURES[name]
     usual = "label-permute" if figure.task == "lstm" else "label-flip"
     number = f"Figure {name[3:]}: " if re.match(r"fig\d", name) else ""
+    number = f"Curves of {number}" if number and workload else number
     zoomed = ", zoomed" if isinstance(figure, MetricFigure) and figure.zoom else ""
     title = figure.title.replace("{attack}", attack_in_words(attack or usual))
-    return f"{number}{NETWORKS[figure.task]}, {title}{zoomed}"
+    return f"{number}{workload or NETWORKS[figure.task]}, {title}{zoomed}"
 
 
 def varied(figure: Figure) -> Set[str]:
@@ -166,7 +177,7 @@ def varied(figure: Figure) -> Set[str]:
 
 def attacked(figure: Figure) -> bool:
     """Whether some of its workers are poisoned."""
-    return "q" in varied(figure)
+    return bool({"q", "poisoned_devices"} & varied(figure))
 
 
 def legend(

@@ -22,6 +22,17 @@ TITLES = {  # metric -> title and y-label of its panel
     "test_accuracy": ("Top-1 accuracy on testing set", "Accuracy"),
 }
 
+
+def title_of(metric: str) -> Tuple[str, str]:
+    """The title and y-label of a metric's panel.
+
+    >>> title_of("test_accuracy"), title_of("mean_distance")
+    (('Top-1 accuracy on testing set', 'Accuracy'), ('Mean distance', 'Mean distance'))
+    """
+    words = metric.replace("_", " ").capitalize()
+    return TITLES.get(metric, (words, words))
+
+
 Repeats = Sequence[Sequence[Row]]  # the rows of each repeat's metrics.csv
 
 
@@ -92,9 +103,14 @@ def limits(
     bands = [
         band(c)[:, c.x > (c.x.max() / 2 if zoom else -1)]
         for line, c in zip(members, curves)
-        if line.runs[0].b >= line.runs[0].q and len(c.x)
+        if line.runs[0].b >= _poisoned(line.runs[0]) and len(c.x)
     ]
     return frame(bands) if bands else None
+
+
+def _poisoned(run: RunConfig) -> int:
+    """q; of poisoned devices, the number that is selected on average."""
+    return run.q or round(run.k * (run.poisoned_devices or 0) / run.n)
 
 
 def _difference_panels(

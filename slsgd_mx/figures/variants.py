@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.declarations import (
     Changes,
     Figure,
@@ -17,7 +18,7 @@ from slsgd_mx.figures.declarations import (
     attacked,
     legend,
 )
-from slsgd_mx.presets import RELEASED, preset
+from slsgd_mx.presets import RELEASED, preset, presets_of
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.tasks.sizes import SIZES
 from slsgd_mx.validation import require, require_name
@@ -29,8 +30,8 @@ class FigurePreset:
 
     repeats: int
     alphas: Tuple[float, ...]  # on the x-axis of Figures 5 and 6
-    attacked_loss: float  # the training loss of Figure 5
-    passes_loss: float  # the training loss of Figure 6
+    attacked_loss: Optional[float]  # the training loss of Figure 5
+    passes_loss: Optional[float]  # the training loss of Figure 6
     reach_until_decay: bool  # Figures 5 and 6 end at the decay epoch of the others, not at T
     changes: Mapping[str, Any] = field(default_factory=dict)  # in the preset itself
     reach: Mapping[str, Changes] = field(default_factory=dict)  # by ``ReachFigure.loss``
@@ -50,11 +51,17 @@ FIGURE_PRESETS: Dict[str, FigurePreset] = {
     ),
     "smoke": FigurePreset(1, (0.6, 0.8, 1.0), 2.1, 2.0, True, {"epochs": 8}),
 }
+OTHER_TASK = FigurePreset(1, (0.6, 0.8, 1.0), None, None, False)  # with any preset of that task
+OF_ARRAYS = ("shape", "classes", "train_images", "test_images")  # follow from a file's digest
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The variant of the figures to make: a preset, changes of it, and seeds."""
+    """The variant of the figures to make: a preset, changes of it, and seeds.
+
+    ``slsgd_mx.figures.adapted`` makes a figure's declaration fit another task, and poisoned devices
+    instead of q.
+    """
 
     preset: str
     changes: Mapping[str, Any]
@@ -63,28 +70,40 @@ class Variant:
     loss: Optional[float] = None  # to reach in Figures 5 and 6; None: the preset's
     at: Tuple[float, ...] = ()  # alphas on the x-axis of Figures 5 and 6; empty: the preset's
     released: bool = False  # every switch as in the released code
+    task: Optional[str] = None  # to train instead of the figures' own
+    poisoned_devices: Optional[int] = None  # instead of q
 
     def __post_init__(self) -> None:
-        require_name("preset", self.preset, tuple(FIGURE_PRESETS))
+        known = FIGURE_PRESETS if self.task is None else presets_of(self.task)
+        require_name("preset", self.preset, tuple(known))
+        if self.released and self.task not in (None, *RELEASED):
+            raise ConfigError(f"the released code has no task {self.task!r}: leave out --released")
+        poisoned = self.poisoned_devices
+        legal = "poisoned_devices >= 1: curves without attack are always included"
+        require(poisoned is None or poisoned >= 1, "poisoned_devices", poisoned, legal)
         repeats, loss = self.repeats, self.loss
         require(repeats is None or repeats >= 1, "repeats", repeats, "repeats >= 1")
         require(loss is None or 0 < loss < math.inf, "loss", loss, "0 < loss < infinity")
 
     @property
     def defaults(self) -> FigurePreset:
-        return FIGURE_PRESETS[self.preset]
+        return FIGURE_PRESETS[self.preset] if self.task is None else OTHER_TASK
 
     @property
     def folder(self) -> str:
-        """The name of the folder for its pictures: the preset and what is changed in it.
+        """The name of the folder for its pictures: the task, the preset and what is changed in it.
 
         >>> Variant("smoke", {"attack": "alie:z=2", "epochs": 8}, repeats=3).folder
         'smoke-attack-alie-z-2-epochs-8-repeats-3'
         """
         own = {"repeats": self.repeats, "seed": self.seed or None, "loss": self.loss}
+        own["poisoned_devices"] = self.poisoned_devices
         own["alphas"] = "-".join(f"{alpha:g}" for alpha in self.at) or None
         changed = {**self.changes, **{name: v for name, v in own.items() if v is not None}}
-        words = [self.preset, *["released"] * self.released]
+        if changed.get("sha256"):
+            changed = {name: v for name, v in changed.items() if name not in OF_ARRAYS}
+            changed["sha256"] = changed["sha256"][:8]
+        words = [*filter(None, [self.task]), self.preset, *["released"] * self.released]
         words += [f"{name}-{changed[name]}" for name in sorted(changed)]
         text = re.sub(r"[^A-Za-z0-9.+-]+", "-", "-".join(words)).strip("-")
         if len(text) <= 100:
@@ -106,12 +125,16 @@ class Variant:
         """
         base = preset(task, self.preset)
         released = RELEASED[task] if self.released else {}
-        asked = {**self.defaults.changes, **(own or {}), **released, **self.changes, **changes}
+        clean = {} if self.task is None else {"q": 0, "poisoned_devices": None}  # in its preset
+        asked = {**clean, **self.defaults.changes, **(own or {}), **released}
+        asked.update({**self.changes, **changes})
         if "epochs" in asked and "alpha_decay_epoch" not in asked:
             every = max(1, asked.get("eval_every", base.eval_every))
             share = asked["epochs"] * base.alpha_decay_epoch / base.epochs
             asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
-        config = preset(task, self.preset, **_of_task(task, asked))
+        if self.task is None:
+            asked = _of_task(task, asked)
+        config = preset(task, self.preset, **asked)
         never = config.alpha_schedule == "step" and config.alpha_decay_epoch >= config.epochs
         return replace(config, alpha=1.0) if never else config
 
@@ -166,7 +189,7 @@ def _metric_line(figure: MetricFigure, variant: Variant, changes: Changes, group
     config = variant.config(figure.task, **{**figure.setup, **changes})
     symbols = {name: changes[name] for name in shown if name in changes}
     symbols["b"] = config.b if find_rule(config.rule).uses_b else None
-    ideal = attacked(figure) and not changes.get("q")
+    ideal = attacked(figure) and not config.attacked
     label = legend(**symbols, rule=config.rule, note="no attack" if ideal else "")
     return Line(label, changes, variant.repeated(config))
 
@@ -193,4 +216,8 @@ def runs_of(figure: Figure, variant: Variant) -> List[RunConfig]:
 
 
 def loss_to_reach(figure: ReachFigure, variant: Variant) -> float:
-    return getattr(variant.defaults, figure.loss) if variant.loss is None else variant.loss
+    """The training loss that curves of Figures 5 and 6 have to reach."""
+    loss = getattr(variant.defaults, figure.loss) if variant.loss is None else variant.loss
+    if loss is None:
+        raise ConfigError(f"which training loss is task {variant.task!r} to reach? Give --loss")
+    return loss

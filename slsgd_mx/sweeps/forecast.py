@@ -11,8 +11,9 @@ import sys
 import time
 import timeit
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import mean
-from typing import Callable, Dict, Sequence, Tuple
+from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
@@ -49,12 +50,16 @@ def network(config: RunConfig) -> Network:
     return (config.sizes.cost_key, config.batch_size, config.k)
 
 
-def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
-    """Measure each network of a plan in all processes at once, as they will run."""
+def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[Network, Measured]:
+    """Measure each network of a plan in all processes at once, as they will run.
+
+    A workload of a plug-in may need its data for that.
+    """
     samples = {network(step.config): step.config for step in plan.to_do}
     measured = {}
     for key, config in samples.items():
         message = {"do": "slsgd_mx.sweeps.forecast:measure", "config": config.to_json()}
+        message["data_dir"] = None if data_dir is None else str(data_dir)
         jobs = [Job(f"calibration {number}", message) for number in range(pool.processes)]
         results = list(pool.run(jobs).values())
         for result in results:
@@ -76,7 +81,7 @@ def measure(job: Message, report: Report) -> Message:
     config = RunConfig.from_json(job["config"])
     sizes = config.sizes.sample(config.k * config.batch_size)
     small = replace(config, n=config.k, sizes=sizes, poisoned_devices=None)
-    task = build_task(small)
+    task = build_task(small, job.get("data_dir"))
     task.initialize(0)
     server = ModelServer(*settings_of(small))
     init_server(task, server)

@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DataError, RunError
-from slsgd_mx.runs.folder import RunFolder, RunIndex
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import Outcome, check_data, read_outcome
 from slsgd_mx.sweeps.pool import Job, Listener, Pool, Result

@@ -32,6 +32,11 @@ def small(**changes):
     return Arena("smoke", **{**values, **changes})
 
 
+def as_dicts(table):
+    columns, rows = table
+    return [dict(zip(columns, row)) for row in rows]
+
+
 def store(arena, home, accuracy=ACCURACY):
     """Store all runs of an arena; seeds differ by 0.02 in accuracy."""
     for setting in arena.settings:
@@ -113,7 +118,7 @@ def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     assert board.worst("mean") is None
     assert "mean: no verdict, runs are missing" in verdict.verdict(board)
     assert len(results.missing_runs([board])) == 1
-    table = [dict(zip(tables.COLUMNS, row)) for row in tables.table([board])]
+    table = as_dicts(tables.table(arena, [board]))
     assert [row["seeds"] for row in table] == ["1", "1", "0", "1", "1", "1"]
     assert table[2]["test_accuracy"] == "" and table[1]["diverged"] == "1"
 
@@ -150,7 +155,7 @@ def test_used_pushes_are_means_over_the_last_half_and_seeds(tmp_path):
     score, clean = board.scores["mean", "negation"], board.scores["mean", CLEAN]
     assert (score.poisoned_used, score.honest_lost) == pytest.approx((0.1, 0.5))
     assert math.isnan(clean.poisoned_used) and math.isnan(clean.honest_lost)  # not recorded
-    rows = [dict(zip(tables.COLUMNS, row)) for row in tables.table([board])]
+    rows = as_dicts(tables.table(arena, [board]))
     shares = [(row["poisoned_used"], row["honest_lost"], row["attack_success"]) for row in rows]
     assert shares == [("", "", ""), ("0.1", "0.5", "")]
     cell = json.loads(tables.to_json(arena, [board]))["boards"][0]["cells"][1]
@@ -214,7 +219,7 @@ def test_table_is_readable_as_csv(tmp_path):
     arena = small()
     store(arena, tmp_path)
     boards = results.read_boards(arena, tmp_path)
-    write_csv(tmp_path / "a.csv", tables.COLUMNS, tables.table(boards))
+    write_csv(tmp_path / "a.csv", *tables.table(arena, boards))
     with open(tmp_path / "a.csv") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6 and rows[0]["rule"] == "mean" and rows[0]["test_accuracy"] == "0.9"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from slsgd_mx.cli import figures, main
+from slsgd_mx.cli import main, sweeping
 from slsgd_mx.runs.pushes import read_pushes
 
 TINY = "arena --preset smoke --train-images 80 --test-images 20 -n 8 -k 6 --batch-size 10 --width 2"
@@ -87,7 +87,7 @@ def test_engine_and_empty_cells(monkeypatch):
         asked.append((sum(step.wanted for step in plan.to_do), jobs, servers))
         return {}
 
-    monkeypatch.setattr(figures, "compute", compute)
+    monkeypatch.setattr(sweeping, "compute", compute)
     more = "--attack alie-optimal --attack worst-case --engine ps --workers 2 --servers 2"
     result = call(f"{SMOKE} {more}")
     ((left, jobs, servers),) = asked

@@ -109,7 +109,7 @@ def test_a_forecast_is_said_in_hours_and_gigabytes(call, monkeypatch):
     """15 runs and prefixes of two epochs of 20 minutes each, with models of 0.1 GB."""
     cost = Measured(0.0, 0.0, 0.0, exchange=1200.0, model_bytes=1e8, memory_bytes=1.5e9)
 
-    def calibrate(plan, pool):
+    def calibrate(plan, pool, data_dir):
         return {network(step.config): cost for step in plan.to_do}
 
     monkeypatch.setattr("slsgd_mx.sweeps.forecast.calibrate", calibrate)

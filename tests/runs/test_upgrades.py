@@ -17,7 +17,8 @@ from slsgd_mx.errors import DataError, DivergedError, RunError
 from slsgd_mx.parameter_server.launcher import launch
 from slsgd_mx.parameter_server.roles import _coordinate
 from slsgd_mx.runs import trainer
-from slsgd_mx.runs.folder import COST_COLUMNS, RunFolder, RunIndex, read_config
+from slsgd_mx.runs.folder import COST_COLUMNS, RunFolder, read_config
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool

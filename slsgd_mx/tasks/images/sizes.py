@@ -135,6 +135,10 @@ class Images(ImageSizes):
         return dataclasses.replace(self, data="synthetic", sha256="", partition="balanced", **few)
 
     @property
+    def title(self) -> str:
+        return f"{self.task}, network {self.network}"
+
+    @property
     def cost_key(self) -> Tuple:
         return (self.task, self.network, self.structure, self.shape, self.classes)
 
