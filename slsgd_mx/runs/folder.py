@@ -72,7 +72,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
-            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.path / "checkpoint")
             self._lock = files.open_lock(self.path / ".lock")
             _take_lock(self._lock, self.path)
             if not (self.path / "config.json").exists():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import click
 
-from chaos.world import Lost, Process, wait
+from chaos.world import Lost, Process, check_start, wait
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -25,21 +25,25 @@ class Tally(NamedTuple):
 
 
 def die_at_call(world, folder, chance, lose=False):
-    """Die at one to four random file-system calls in the run folder, one after the other."""
-    kills = 0
-    for _ in range(chance.randint(1, 4)):
+    """Die at two to six random file-system calls in the run folder, one after the other."""
+    kills = saved = 0
+    for _ in range(chance.randint(2, 6)):
         number = chance.randint(1, world.calls)
         process = Process(world.run("short", folder / "run"), folder / "run", number, lose)
         code, said = process.end()
         if code not in (0, -signal.SIGKILL):
             raise Lost(f"exit code {code} after {kills} deaths: {said[-800:]}")
-        kills += code == -signal.SIGKILL
-    world.finish("short", folder / "run")
+        check_start(said, saved)
+        if code == -signal.SIGKILL:
+            kills += 1
+            saved = max(saved, int(said.rsplit("saved ", 1)[1]))
+            world.reached.add(number)
+    world.finish("short", folder / "run", saved=saved)
     return Tally(kills)
 
 
 def lose_power(world, folder, chance):
-    """The same, and what was not synced is lost in part."""
+    """The same, and an arbitrary part of what was not synced is lost."""
     return die_at_call(world, folder, chance, lose=True)
 
 

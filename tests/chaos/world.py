@@ -1,6 +1,7 @@
 """The undisturbed runs that chaos compares with, and processes that do not hang."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from helpers.parameter_server import children, environment
 from helpers.run_folders import numbers
+
+from slsgd_mx.runs.verify import VERIFIED, verify_run
 
 VICTIM = Path(__file__).with_name("victim.py")
 SIZES = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
@@ -71,17 +74,20 @@ class World:
 
     def __init__(self, home):
         self.home = Path(home)
-        self.expected, self.calls = {}, 0
-        for name in EPOCHS:
+        self.expected, self.calls, self.reached = {}, 0, set()
+        for name in (*EPOCHS, "figure"):
             folder = self.home / name
             code, said = Process(self.run(name, folder), below=folder).end()
             if code:
                 raise Lost(f"the undisturbed run failed: {said}")
-            self.expected[name] = numbers(folder)
+            self.expected[name] = self.read(name, folder)
             if name == "short":
                 self.calls = int(said.rsplit("calls ", 1)[1])
-        Process(self.run("figure", self.home / "figure")).end()
-        self.expected["figure"] = drawn(self.home / "figure")
+
+    @staticmethod
+    def read(name, folder):
+        """The bytes that have to repeat."""
+        return drawn(folder) if name == "figure" else numbers(folder)
 
     @staticmethod
     def run(name, folder):
@@ -90,14 +96,27 @@ class World:
             return [*FIGURE.split(), "--runs", folder / "runs", "--figures", folder / "pictures"]
         return [*RUN.split(), "--epochs", EPOCHS[name], "--out", folder]
 
-    def finish(self, name, folder, words=None):
-        """Run the command again to its end; the bytes must be those of the undisturbed run."""
+    def finish(self, name, folder, words=None, saved=0):
+        """Run the command again to its end; the bytes must be those of the undisturbed run.
+
+        It may compute no epoch again that was saved before.
+        """
         code, said = Process(words or self.run(name, folder)).end()
         if code:
             raise Lost(f"it does not go on, exit code {code}: {said[-800:]}")
-        found = drawn(folder) if name == "figure" else numbers(folder)
-        if found != self.expected[name]:
+        check_start(said, saved)
+        if self.read(name, folder) != self.expected[name]:
             raise Lost("the bytes differ from those of the undisturbed run")
+        check = verify_run(folder) if name in EPOCHS else None
+        if check and check.result != VERIFIED:
+            raise Lost(f"the finished run is {check.result}: {check.why}")
+
+
+def check_start(said, saved):
+    """A command that goes on may not compute an epoch that was saved before."""
+    first = re.search(r"^epoch (\d+)/", said, re.M)
+    if first and int(first[1]) <= saved:
+        raise Lost(f"epoch {saved} was saved, but epoch {first[1]} was computed again")
 
 
 def drawn(home):
