@@ -1,6 +1,7 @@
 """Disturb runs at random for some minutes; print a table; exit with 1 if a byte was lost."""
 
 import itertools
+import os
 import random
 import shutil
 import sys
@@ -111,6 +112,7 @@ def main(minutes, seed, only, jobs):
     """Kill, signal, damage and starve runs; what they compute must not change by a byte."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     click.echo(f"seed {seed}")
+    os.environ.update(OMP_NUM_THREADS="1", CHAOS_CHECKPOINTS="1")
     world = World(Path(tempfile.mkdtemp(prefix="slsgd-mx-chaos-")))
     numbers = itertools.count(1) if only is None else iter([only])
     table = disturb(world, seed, numbers, minutes, jobs)

@@ -9,6 +9,7 @@ NUMBER=0, it does not die; it prints how many calls it made.
 
 import os
 import random
+import resource
 import signal
 import sys
 
@@ -86,10 +87,9 @@ def save_often(death):
     RunFolder.save_checkpoint = save_and_remember
 
 
-def main():
-    folder, number, lose, *words = sys.argv[1:]
-    death = Death(folder, int(number), lose == "1")
-    sys.argv = ["slsgd-mx", *words]
+def main(folder, number, lose, *words):
+    death = Death(folder, int(number), bool(int(lose)))
+    sys.argv = ["slsgd-mx", *map(str, words)]
     from slsgd_mx.cli import main
     from slsgd_mx.figures import build
 
@@ -103,8 +103,19 @@ def main():
             print(f"calls {death.count}")
 
 
+def forked(log, limit, *arguments):
+    """The same in a process that was forked after its imports, which take most of the time."""
+    os.setsid()
+    with open(log, "wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    main(*arguments)
+
+
 if __name__ == "__main__":
     try:
-        main()
+        main(*sys.argv[1:])
     except KeyboardInterrupt:  # while Python still imports the command, which would handle it
         sys.exit(130)
