@@ -41,7 +41,8 @@ test: lint ## lint, and run every test (PYTEST_ARGS=... is passed to pytest)
 	$(RUN_TESTS) $(PYTEST_ARGS)
 
 chaos: $(STAMP) ## kill, damage and starve runs for MINUTES=30; exit 1 if a byte is lost
-	@TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) PYTHONPATH=tests:. $(VENV)/bin/python -m chaos --minutes $(MINUTES) $(CHAOS_ARGS)
+	@TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) PYTHONPATH=tests:. $(VENV)/bin/python \
+	  -W ignore::UserWarning:multiprocessing.resource_tracker -m chaos --minutes $(MINUTES) $(CHAOS_ARGS)
 
 bench: $(STAMP) ## measure speed and memory against baselines, print the table
 	@$(VENV)/bin/python -m benchmarks

@@ -85,9 +85,10 @@ setup(
             "pytest-xdist>=3.5",
             # One minor series, because a new one may format differently.
             "ruff==0.17.*",
-            # To build sdist and wheel in the tests.
+            # To build sdist and wheel in the tests. setuptools before 70.1 builds no wheel itself,
+            # nor does wheel since 0.46.
             "setuptools>=61",
-            "wheel>=0.37",
+            "wheel>=0.37,<0.46",
         ],
         "tensorboard": ["tensorboardX>=2.6"],  # slsgd-mx runs export --tensorboard
     },

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,16 +17,17 @@ import slsgd_mx
 
 ROOT = Path(__file__).resolve().parent.parent
 pytest.importorskip("setuptools", reason="building needs setuptools")
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+NO_NETWORK = ["--no-deps", "--no-index"]
 
 
 def run(*words, cwd, **options):
     """Run a command that sees only what is installed for it; return its output."""
     hidden = {"PYTHONPATH", "VIRTUAL_ENV"}
-    clean = {name: value for name, value in os.environ.items() if name not in hidden}
     done = subprocess.run(
         list(map(str, words)),
         cwd=str(cwd),
-        env={**clean, **options.pop("env", {})},
+        env={name: value for name, value in os.environ.items() if name not in hidden},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -38,16 +40,29 @@ def run(*words, cwd, **options):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """An sdist, and the wheel built from it: what an index would offer."""
+    """The sdist, unpacked, and the wheel that ``pip install`` of the sdist would build."""
     home = tmp_path_factory.mktemp("built")
     run(sys.executable, "setup.py", "-q", "egg_info", "-e", home, "sdist", "-d", home, cwd=ROOT)
     (sdist,) = home.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(home / "unpacked")
-    (source,) = (home / "unpacked").iterdir()
-    run(sys.executable, "setup.py", "-q", "bdist_wheel", "-d", home, cwd=source)
-    (wheel,) = home.glob("*.whl")
+    run(*PIP, "wheel", *NO_NETWORK, "--no-build-isolation", "-w", home, sdist, cwd=home)
+    (source,), (wheel,) = (home / "unpacked").iterdir(), home.glob("*.whl")
     return source, wheel
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """The commands of an environment that has the wheel and, beside it, only our libraries."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=False)
+    (site,) = home.glob("lib/python*/site-packages")
+    libraries = [path for path in sys.path if path.endswith("-packages")]
+    (site / "libraries.pth").write_text("\n".join(libraries) + "\n")  # their .pth files are unread
+    run(*PIP, "--python", home / "bin" / "python", "install", *NO_NETWORK, built[1], cwd=home)
+    where = run(home / "bin" / "python", "-c", "import slsgd_mx as x; print(x.__file__)", cwd=home)
+    assert Path(where.strip()).parent.parent == site
+    return home / "bin"
 
 
 def test_the_sdist_has_every_tracked_file_and_what_the_readme_shows(built):
@@ -67,25 +82,21 @@ def test_the_wheel_has_code_and_the_kernel_but_no_tests(built):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"slsgd_mx"}
     packages = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("slsgd_mx/**/*.py")}
     assert packages <= {os.path.dirname(name) for name in names}
+    assert not [name for name in names if name.endswith((".c", ".h"))]
 
 
-def test_the_demo_runs_from_the_wheel_in_an_environment_of_its_own(built, tmp_path):
-    """It has only the wheel, and the libraries of the running Python without slsgd-mx."""
-    venv.create(tmp_path / "env", with_pip=False)
-    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
-    with zipfile.ZipFile(built[1]) as wheel:
-        wheel.extractall(site)
-    libraries = [path for path in sys.path if path.endswith("-packages")]
-    (site / "libraries.pth").write_text("\n".join(libraries) + "\n")  # their .pth files are unread
-    call = "from slsgd_mx.cli import main; main(prog_name='slsgd-mx')"
-    python = tmp_path / "env" / "bin" / "python"
-    where = run(python, "-c", "import slsgd_mx; print(slsgd_mx.__file__)", cwd=tmp_path)
-    assert Path(where.strip()).parent.parent == site
-    said = run(python, "-c", call, "demo", "--epochs", "1", cwd=tmp_path)
+def test_the_demo_runs_where_only_the_wheel_is_installed(installed, tmp_path):
+    said = run(installed / "slsgd-mx", "demo", "--epochs", "1", cwd=tmp_path)
     assert "picture: runs/demo/demo-synthetic.png" in said
     assert (tmp_path / "runs" / "demo" / "demo-synthetic.png").stat().st_size > 10_000
-    version = run(python, "-c", call, "--version", cwd=tmp_path)
+
+
+def test_the_installed_command_knows_its_version_and_its_kernel(installed, tmp_path):
+    version = run(installed / "slsgd-mx", "--version", cwd=tmp_path)
     assert slsgd_mx.__version__ in version
+    kernel = "from slsgd_mx.rules.compiled import describe_kernel; print(describe_kernel())"
+    said = run(installed / "python", "-c", kernel, cwd=tmp_path)
+    assert said.startswith("used" if shutil.which("cc") else "not built")
 
 
 def drop_privileges():

@@ -72,7 +72,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
-            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.path / "checkpoint")
             self._lock = files.open_lock(self.path / ".lock")
             _take_lock(self._lock, self.path)
             if not (self.path / "config.json").exists():
@@ -150,9 +150,13 @@ class RunFolder:
         if known.get("rows") not in (None, self._digest_of_rows(self._due(epoch))):
             raise RunError(self._damaged(epoch))
         pushes = self._pushes_until(epoch)
-        proven = known.get("pushes") in (None, digest_of_text(to_text(pushes)))
-        if not proven and (self.path / PUSHES).exists():  # a user may remove it to go on without it
-            raise RunError(self._damaged(epoch, PUSHES))
+        if known.get("pushes") not in (None, digest_of_text(to_text(pushes))):
+            if (self.path / PUSHES).exists():
+                raise RunError(self._damaged(epoch, PUSHES))
+            files.warn(
+                f"{self.path / PUSHES} is missing: the run goes on without the record of who "
+                f"pushed up to epoch {epoch}"
+            )
         if not epoch:
             self._keep_aside()
         self._write_rows(rows)

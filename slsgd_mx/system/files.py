@@ -137,6 +137,15 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, durably; nothing happens if it exists."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        with contextlib.suppress(PermissionError):  # it may be written, but not read
+            sync(folder.parent)
+
+
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
     """Turn an OSError into a DiskError that says what is kept and what to do."""

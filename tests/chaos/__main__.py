@@ -1,6 +1,7 @@
 """Disturb runs at random for some minutes; print a table; exit with 1 if a byte was lost."""
 
 import itertools
+import os
 import random
 import shutil
 import sys
@@ -15,6 +16,15 @@ import click
 
 from chaos.attempts import KINDS
 from chaos.world import Lost, World
+
+COLUMNS = {  # of the table -> their titles
+    "attempts": "attempts",
+    "kills": "kills",
+    "others": "other disturbances",
+    "refused": "refused until restored",
+    "survived": "survived",
+    "lost": "lost",
+}
 
 
 class Chance(random.Random):
@@ -31,17 +41,16 @@ def attempt(world, number, seed, table):
     folder = world.home / f"attempt-{number}"
     folder.mkdir()
     name = kind.__name__
-    table[name, "attempts"] += 1
     try:
         tally = kind(world, folder, chance)
     except Exception as error:
         click.echo(f"LOST in attempt {number} ({name}): {error}", err=True)
         if not isinstance(error, Lost):
             traceback.print_exc()
-        table[name, "lost"] += 1
+        table.update({(name, "attempts"): 1, (name, "lost"): 1})
         return
-    for key, value in tally._asdict().items():
-        table[name, key] += value
+    counts = {"attempts": 1, "survived": 1, **tally._asdict()}
+    table.update({(name, column): count for column, count in counts.items()})
     shutil.rmtree(folder)
 
 
@@ -49,22 +58,49 @@ def render(table):
     """The table as Markdown, with a row for each kind of chaos and their sum.
 
     >>> print(render(Counter({("die_at_call", "attempts"): 2, ("die_at_call", "kills"): 3})))
-    | what | attempts | kills | other disturbances | refused until restored | lost |
-    | --- | --- | --- | --- | --- | --- |
-    | die at call | 2 | 3 | 0 | 0 | 0 |
-    | together | 2 | 3 | 0 | 0 | 0 |
+    | what | attempts | kills | other disturbances | refused until restored | survived | lost |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | die at call | 2 | 3 | 0 | 0 | 0 | 0 |
+    | together | 2 | 3 | 0 | 0 | 0 | 0 |
     """
-    columns = ["attempts", "kills", "others", "refused", "lost"]
-    titles = ["what", "attempts", "kills", "other disturbances", "refused until restored", "lost"]
-    rows = [titles, ["---"] * len(titles)]
+    rows = [["what", *COLUMNS.values()], ["---"] * (1 + len(COLUMNS))]
     kinds = [kind.__name__ for kind in KINDS if table[kind.__name__, "attempts"]]
-    rows += [[name.replace("_", " "), *[table[name, c] for c in columns]] for name in kinds]
-    rows.append(["together", *[total(table, c) for c in columns]])
+    rows += [[name.replace("_", " "), *[table[name, c] for c in COLUMNS]] for name in kinds]
+    rows.append(["together", *[total(table, column) for column in COLUMNS]])
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
 def total(table, column):
     return sum(count for (_, name), count in table.items() if name == column)
+
+
+def disturb(world, seed, numbers, minutes, jobs):
+    """Make attempts, ``jobs`` at a time, until the time is over or Ctrl-C; return their table."""
+    table, lock, stop = Counter(), threading.Lock(), time.monotonic() + 60 * minutes
+    interrupted = threading.Event()
+
+    def work():
+        while time.monotonic() < stop and not interrupted.is_set():
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            attempt(world, number, seed, table)
+            left = max(0, stop - time.monotonic()) / 60
+            done = f"{total(table, 'attempts')} attempts, {total(table, 'kills')} kills"
+            click.echo(f"{done}; {left:.1f} minutes left", err=True)
+
+    threads = [threading.Thread(target=work) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            click.echo("the attempts under way are the last ones", err=True)
+            interrupted.set()
+            thread.join()
+    return table
 
 
 @click.command()
@@ -75,36 +111,18 @@ def total(table, column):
 def main(minutes, seed, only, jobs):
     """Kill, signal, damage and starve runs; what they compute must not change by a byte."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    click.echo(f"seed {seed}", err=True)
-    home, table = Path(tempfile.mkdtemp(prefix="slsgd-mx-chaos-")), Counter()
-    world, began = World(home), time.monotonic()
-    attempts = iter([only]) if only is not None else itertools.count(1)
-    lock = threading.Lock()
-
-    def work():
-        while time.monotonic() - began < 60 * minutes:
-            with lock:
-                number = next(attempts, None)
-            if number is None:
-                return
-            attempt(world, number, seed, table)
-            left = max(0, minutes - (time.monotonic() - began) / 60)
-            done, kills = (
-                sum(v for k, v in table.items() if k[1] == c) for c in ("attempts", "kills")
-            )
-            click.echo(f"{done} attempts, {kills} kills; {left:.1f} minutes left", err=True)
-
-    threads = [threading.Thread(target=work) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    click.echo(f"seed {seed}")
+    os.environ.update(OMP_NUM_THREADS="1", CHAOS_CHECKPOINTS="1")
+    world = World(Path(tempfile.mkdtemp(prefix="slsgd-mx-chaos-")))
+    numbers = itertools.count(1) if only is None else iter([only])
+    table = disturb(world, seed, numbers, minutes, jobs)
     click.echo(render(table))
+    click.echo(f"processes died at {len(world.reached)} of the {world.calls} calls of a run")
     lost = total(table, "lost")
     if lost:
-        click.echo(f"{lost} attempts lost something; their folders are in {home}", err=True)
+        click.echo(f"{lost} attempts lost something; their folders are in {world.home}", err=True)
     else:
-        shutil.rmtree(home)
+        shutil.rmtree(world.home)
     sys.exit(int(lost > 0))
 
 

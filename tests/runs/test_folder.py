@@ -80,6 +80,14 @@ def test_files_and_their_folder_are_on_the_disk_before_a_write_ends(
     assert disk.did == [("sync", os.stat(folder / "metrics.csv").st_ino)]
 
 
+def test_new_folders_are_on_the_disk_before_a_run_starts(tmp_path, tiny, monkeypatch):
+    disk = Disk(monkeypatch)
+    with RunFolder(tmp_path / "runs" / "new", tiny()):
+        synced = {inode for did, inode in disk.did if did == "sync"}
+    above = (tmp_path, tmp_path / "runs", tmp_path / "runs" / "new")
+    assert {os.stat(folder).st_ino for folder in above} <= synced
+
+
 def test_arrays_come_back_bit_for_bit_or_are_an_error(tmp_path):
     save_arrays(tmp_path / "x", VALUES)
     loaded = load_arrays(tmp_path / "x")

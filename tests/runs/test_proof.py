@@ -245,9 +245,12 @@ def test_a_changed_record_of_pushes_is_noticed_on_resuming(tmp_path, tiny):
     assert numbers(folder) == numbers(train(config, tmp_path / "whole").folder)
 
 
-def test_a_run_goes_on_without_its_record_of_pushes_if_that_is_removed(tmp_path, tiny):
+def test_a_run_goes_on_without_its_record_of_pushes_if_that_is_removed(tmp_path, tiny, capsys):
     config, folder = tiny(epochs=4), tmp_path / "run"
     interrupt(config, folder, 2)
     (folder / "pushes.csv").unlink()
     train(config, folder)
+    said = capsys.readouterr().err
+    assert "pushes.csv is missing: the run goes on without the record of who pushed" in said
+    assert "up to epoch 2" in said
     assert [row.epoch for row in read_pushes(folder)] == [3, 4]
