@@ -35,11 +35,76 @@ def _are_bounds(value: object) -> bool:
 class RunConfig:
     """One run of Algorithm 1; the defaults are the paper's CNN without attack (FedAvg).
 
-    Attributes carry the paper's symbols: ``n`` devices, ``k`` selected an epoch, ``b`` values
-    trimmed at each end, ``q`` poisoned of the k, ``gamma`` learning rate, ``alpha`` weight of
-    the moving average, ``epochs`` T, ``local_steps`` bounds between which H_t^i is drawn (None:
-    ``passes`` full passes of the device's data).  ``rule`` and ``attack`` are texts
+    Frozen, validated and hashable.  Rules, attacks and partitions are texts
     ``NAME:key=value,...``; the configuration holds their canonical form.
+
+    Parameters
+    ----------
+    sizes : Sizes
+        The workload and how large it is: ``Cifar``, ``Lstm``, ``Images`` or a plug-in's.
+    n : int
+        Number of devices.  Paper: 100.
+    k : int
+        Devices selected in each epoch (line 4), ``1 <= k <= n``.  Paper: 10.
+    b : int
+        Values trimmed at each end (line 14), ``2b < k``; 0 is the plain mean.  Other rules state
+        their own limits.  Paper: 0, 2 and 4.
+    q : int
+        Poisoned workers among the k of every epoch, ``0 <= q <= k``.  Paper: 0, 2 and 4.
+    gamma : float
+        Learning rate of local SGD (line 10), above 0.  Paper: 0.1 and 0.05 (CNN), 20 (LSTM).
+    alpha : float
+        Weight of the aggregate in ``x_t = (1 - alpha) x_{t-1} + alpha x'_t`` (line 15), in (0, 1].
+    alpha_schedule : str
+        alpha_t in epoch t: "step" (1 up to the decay epoch, alpha after it, as in the paper's
+        figures), "constant" (Figures 5 and 6) or "inverse-square" (alpha / t^2).
+    alpha_decay_epoch : int
+        Last epoch with alpha_t = 1 under "step".  Paper: 400 (CNN), 600 (LSTM).
+    epochs : int
+        T, number of epochs (line 3).  Paper: 800.
+    passes : int
+        H_t^i in full passes over the device's data.  Paper: 1.
+    local_steps : tuple of two ints, optional
+        Instead of ``passes``: bounds between which H_t^i is drawn for every device and epoch.
+    batch_size : int
+        Minibatch of local SGD.  Paper: 50 images, 20 sequences.
+    rule : str
+        How k pushes become one model: "trimmed-mean" (Option II), "mean" (Option I) or another.
+    attack : str, optional
+        What poisoned workers do.  None: the workload's own, if there are poisoned workers.
+    attacker_start : str, optional
+        Poisoned workers train from a "fresh" random model or the "pulled" one.  None: the
+        attack's own.
+    attack_scale : float, optional
+        Factor of "negation", noise of "gaussian", shift of "label-shift".  None: the attack's own.
+    boost : float
+        F: a poisoned worker pushes ``w_0 + F (x - w_0)``, w_0 being what it started from.
+    drop_rate : float
+        Probability that a selected worker does not answer, in [0, 1).
+    nonfinite : str
+        "reject" discards pushes with NaN or infinity as a whole; "keep" aggregates them.
+    selection : str
+        S_t is drawn "independent" in each epoch (the text), or in blocks of a "permutation" of all
+        devices (the released code).
+    warm_up : bool
+        Initialise x_0 by 5 passes at gamma 0.01 over one device's data (the released code).
+    seed : int
+        All randomness follows from it.
+    partition_seed : int, optional
+        Seed of the partition alone.  None: the run's seed.
+    eval_every : int
+        Epochs between two evaluations; the last epoch is always evaluated.
+    deadline : float, optional
+        Seconds an epoch may take on a parameter server; slower devices are left out of it.
+    poisoned_devices : int, optional
+        Instead of ``q``: so many of the n devices, chosen by the seed, are poisoned throughout.
+    sources : tuple
+        Plug-ins in use and their digests; looked up, not given.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range; the message gives the value and the legal range.
 
     Examples
     --------

@@ -38,9 +38,31 @@ _registered: List[Callable[[], object]] = []  # removes what that plug-in has re
 def load_plugin(plugin: str) -> Source:
     """Load ``FILE.py`` or ``package.module``, once; child processes load it too.
 
-    A plug-in is a file on its own, or a module of a package that Python finds, also in the current
-    folder.  Raises a ConfigError that says in one sentence what is wrong with it; then nothing of
-    it stays registered.
+    What it registers can then be used by name.  Its digest is part of the identity of every run
+    that uses something from it.
+
+    Parameters
+    ----------
+    plugin : str
+        A file on its own, or a module of a package that Python finds, also in the current folder.
+
+    Returns
+    -------
+    Source
+        The name of the file or package, and the SHA-256 of its source.
+
+    Raises
+    ------
+    ConfigError
+        Says in one sentence what is wrong with the plug-in; then nothing of it stays registered.
+
+    Examples
+    --------
+    >>> from slsgd_mx import load_plugin
+    >>> load_plugin("no_such_file.py")
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: plug-in ...no_such_file.py does not exist: give FILE.py or ...
     """
     where = _absolute(plugin)
     if where not in _loaded:

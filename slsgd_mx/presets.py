@@ -65,6 +65,27 @@ def presets_of(task: str) -> Dict[str, RunConfig]:
 def preset(task: str, name: str, **changes: object) -> RunConfig:
     """The configuration of a preset, with changes by the names of ``RunConfig`` and its sizes.
 
+    Parameters
+    ----------
+    task : str
+        "cifar", "lstm", "images", or a workload of a plug-in.
+    name : str
+        "paper" (as published), "laptop" (real data, cut to a day on 2 cores) or "smoke" (embedded
+        synthetic data, seconds); "images" has no "paper", plug-ins name their own.
+    **changes
+        Fields of ``RunConfig`` and of its sizes.  Sizes that depend on a changed one follow it.
+
+    Returns
+    -------
+    RunConfig
+
+    Raises
+    ------
+    ConfigError
+        If a name is unknown or a value is out of range.
+
+    Examples
+    --------
     >>> from slsgd_mx import preset
     >>> config = preset("cifar", "smoke", b=2, q=2, partition="unbalanced")
     >>> (config.n, config.b, config.sizes.partition)

@@ -27,7 +27,23 @@ SMALL = dict(n=20, k=10, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_ev
 class Sizes:
     """How large a run of a workload is, and on which data: frozen fields, all with defaults.
 
-    Subclasses add fields; numbers, texts and tuples are possible.
+    Subclasses add fields; numbers, texts and tuples are possible.  What all workloads have is
+    declared in class variables: ``default_attack``, ``metrics`` (the names that ``Task.evaluate``
+    returns), ``unit`` (what throughput is counted in), ``data``, ``partition``, ``poisons_inputs``
+    (whether attacks may change inputs) and ``has_target``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from slsgd_mx import Sizes
+    >>> @dataclass(frozen=True)
+    ... class Points(Sizes):
+    ...     dimension: int = 3
+    >>> Points(dimension=2).validate(n=10)
+    >>> Points(dimension=0.5).validate(n=10)
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: dimension=0.5 must be a whole number
     """
 
     task: ClassVar[str] = ""  # the name under which the workload is registered
@@ -150,6 +166,8 @@ def register_task(
 
     Parameters
     ----------
+    name : str
+        What follows ``slsgd-mx train``; it must be new.
     task : subclass of Task, or function
         Called as ``task(config, data_dir)`` in every process that trains.
     sizes : mapping of names to defaults, or subclass of Sizes
@@ -160,6 +178,31 @@ def register_task(
     **attributes
         Of the sizes: ``metrics`` (the names that ``evaluate`` returns), ``unit``,
         ``default_attack``, ``data``, ``partition`` and ``poisons_inputs``.
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken, or an attribute is unknown.
+
+    Examples
+    --------
+    docs/extending.md has a complete workload; here is the least that one needs.
+
+    >>> import numpy as np
+    >>> from slsgd_mx import Task, preset, register_task
+    >>> @register_task("example-points", sizes={"dimension": 3}, metrics=("distance",))
+    ... class Points(Task):
+    ...     def __init__(self, config, data_dir=None):
+    ...         self.values = {"x": np.zeros(config.sizes.dimension)}
+    ...     def initialize(self, seed):
+    ...         self.values["x"][...] = 1
+    ...     def train(self, device, steps, gamma, seed, poison=None):
+    ...         self.values["x"] -= gamma * (self.values["x"] - device)
+    ...     def evaluate(self):
+    ...         return {"distance": float(np.linalg.norm(self.values["x"]))}
+    >>> preset("example-points", "small", dimension=2).sizes.dimension
+    2
+    >>> WORKLOADS.remove("example-points")  # so that the example leaves nothing behind
     """
 
     def register(made: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,8 +241,32 @@ def register_network(
 ) -> Callable:
     """Add a network under a new name: a decorator of ``build(classes, **parameters)``, or a call.
 
-    ``build`` returns a Gluon HybridBlock from images to ``classes`` scores.  The other arguments
-    are attributes of ``Network``: ``parameters``, ``legal``, ``summary``.
+    Parameters
+    ----------
+    name : str
+        What ``--network`` takes; it must be new.
+    build : callable, optional
+        Returns a Gluon HybridBlock from images to ``classes`` scores.
+    **attributes
+        ``parameters`` (see ``slsgd_mx.registry``), ``legal`` (of an image's shape: None, or what
+        the network needs, in words) and ``summary`` (default: the first line of the docstring).
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken or is not a name.
+
+    Examples
+    --------
+    >>> from slsgd_mx import preset, register_network
+    >>> @register_network("example-linear")
+    ... def linear(classes):
+    ...     from slsgd_mx.system.mxnet import mx
+    ...
+    ...     return mx.gluon.nn.Dense(classes)
+    >>> preset("images", "smoke", network="example-linear").sizes.network
+    'example-linear'
+    >>> NETWORKS.remove("example-linear")  # so that the example leaves nothing behind
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -198,11 +198,38 @@ def register_attack(
 ) -> Callable:
     """Add an attack under a new name: a decorator of its function, or a call with an ``Attack``.
 
-    The function is, by its ``kind``, one of those that ``Attack`` describes: ``collude`` on a part
-    of the coordinates ("colluding"), ``combine`` ("block-sum"), ``collude`` on whole models
-    ("whole-model"), ``labels``, ``samples`` or ``model``.  The other arguments are attributes of
-    ``Attack``: ``parameters``, ``needs``, ``honest``, ``uses_previous``, ``start``, ``scale``,
-    ``legal``, ``fits``, ``trigger``, ``summary``.
+    Parameters
+    ----------
+    name : str
+        What ``--attack`` takes; it must be new.
+    attack : Attack, optional
+        Instead of a function to decorate.
+    kind : str
+        What the function is: "colluding", ``f(seen)`` on a part of the coordinates, which returns
+        the poisoned pushes from the honest ones; "whole-model", the same on all coordinates (one
+        server only); "block-sum", ``f(products, facts)``, which returns coefficients found from
+        inner products; "labels", ``f(y, context)``; "samples", ``f(x, y, context)``; "model",
+        ``f(x, context)`` on each parameter that a poisoned worker pushes.
+    **attributes
+        Of ``slsgd_mx.attacks.Attack``: ``parameters``, ``needs``, ``honest``, ``uses_previous``,
+        ``start``, ``scale``, ``legal``, ``fits``, ``trigger``, ``summary``.
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken or is not a name, or the kind is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slsgd_mx import poison, register_attack
+    >>> @register_attack("example-reflect")
+    ... def reflect(seen):
+    ...     "Push the honest mean, reflected at x_{t-1}."
+    ...     return 2 * seen.previous - seen.mu
+    >>> poison(np.array([[1.0], [3.0]]), attack="example-reflect", q=1, previous=np.zeros(1))
+    array([[-2.]], dtype=float32)
+    >>> ATTACKS.remove("example-reflect")  # so that the example leaves nothing behind
     """
 
     def register(function: Callable) -> Callable:

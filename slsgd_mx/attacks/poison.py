@@ -44,17 +44,38 @@ def poison(
 
     Parameters
     ----------
-    honest : k-q equally shaped NDArrays or NumPy arrays, or one with leading axis k-q
+    honest : sequence of k-q arrays
+        Equally shaped NDArrays or NumPy arrays, or one array with leading axis k-q.
     attack : str
         ``NAME:key=value,...``
-    previous : the global model x_{t-1}, needed by attacks that use updates
-    rule, b : what the server does, for attacks that depend on it
-    own, start : what the q attackers trained, and what they started from, if the attack needs it
-    target : the model to stay away from, for ``worst-case``
+    q : int
+        Number of attackers.
+    previous : array, optional
+        The global model x_{t-1}, needed by attacks that use updates.
+    rule, b : str, int
+        What the server does, for attacks that depend on it.
+    seed : int
+        Of attacks that draw random numbers.
+    own, start : sequence of q arrays, optional
+        What the attackers trained, and what they started from, if the attack needs it.
+    target : array, optional
+        The model to stay away from, for ``worst-case``.
 
-    Returns q pushes with leading axis q, as an NDArray if the honest pushes are NDArrays, else as a
-    NumPy array.  Raises a ConfigError if the attack is illegal or something it needs is missing.
+    Returns
+    -------
+    NDArray or numpy.ndarray
+        The q pushes, with leading axis q: an NDArray if the honest pushes are NDArrays.
 
+    Raises
+    ------
+    ConfigError
+        If the attack is illegal for these k, q and b, or something it needs is missing.
+
+    Examples
+    --------
+    ``ipm`` pushes x_{t-1} - epsilon (mu - x_{t-1}), mu being the mean of the honest pushes:
+
+    >>> from slsgd_mx import poison
     >>> poison(np.array([[1.0], [2.0], [3.0]]), attack="ipm:epsilon=2", q=1, previous=np.zeros(1))
     array([[-4.]], dtype=float32)
     """

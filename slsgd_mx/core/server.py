@@ -291,9 +291,19 @@ class ModelServer(Server):
     b : int
         Values trimmed at each end, ``0 <= b <= ceil(k/2) - 1``.
     rule : str
-        A name in ``slsgd_mx.rules.RULES``.
+        ``NAME:key=value,...``, a rule of ``slsgd_mx.rules.RULES``.
     nonfinite : {"reject", "keep"}
         Whether a push with a NaN or an infinity is discarded as a whole, or aggregated.
+    attack : str, optional
+        A colluding attack, which ``update`` carries out in the slots that it is given.
+    seed : int
+        Of rules and attacks that draw random numbers.
+
+    Raises
+    ------
+    ConfigError
+        If the rule cannot aggregate k pushes with this b, or a name is unknown; later, if a push
+        has a wrong shape, an unknown key or a slot that has pushed already.
 
     Examples
     --------

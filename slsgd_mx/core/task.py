@@ -77,6 +77,26 @@ class Task(abc.ABC):
         What a colluding attack may be after.
     metric_names : tuple of str
         The names that ``evaluate`` returns, filled in from the sizes.
+
+    Examples
+    --------
+    The least that a task defines.  Every device moves the model towards a point of its own:
+
+    >>> from slsgd_mx import Task
+    >>> class Points(Task):
+    ...     def __init__(self, config=None, data_dir=None):
+    ...         self.values = {"x": np.zeros(1)}
+    ...     def initialize(self, seed):
+    ...         self.values["x"][...] = 0
+    ...     def train(self, device, steps, gamma, seed, poison=None):
+    ...         for _ in range(steps):
+    ...             self.values["x"] -= gamma * (self.values["x"] - device)
+    ...     def evaluate(self):
+    ...         return {"distance": float(abs(self.values["x"][0]))}
+    >>> task = Points()
+    >>> task.train(device=4, steps=2, gamma=0.5, seed=0)
+    >>> task.evaluate()
+    {'distance': 3.0}
     """
 
     values: Values

@@ -43,7 +43,26 @@ def plot_runs(
     path : path or paths, optional
         Where to write the picture, .png or .svg.
 
-    Returns the Matplotlib figure.
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigError
+        If no run has been evaluated, or the metric is unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from slsgd_mx import plot_runs, preset, train
+    >>> small = dict(epochs=1, k=4, train_images=100, width=2, batch_size=5, eval_every=1)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     for b in (0, 1):
+    ...         done = train(preset("cifar", "smoke", b=b, **small), f"{home}/b{b}")
+    ...     figure = plot_runs([f"{home}/b0", f"{home}/b1"], metric="test_loss")
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['b=0', 'b=1']
     """
     paths = [] if path is None else as_paths(path)
     loaded = [run if isinstance(run, Run) else load_run(run) for run in runs]

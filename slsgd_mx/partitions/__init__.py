@@ -81,8 +81,31 @@ def register_partition(
 ) -> Callable:
     """Add a partition under a new name: decorate its function, or call it with a ``Partition``.
 
-    The function is ``deal(labels, n, rng, **parameters)``; the other arguments are attributes of
-    ``Partition``: ``parameters`` and ``summary``.
+    Parameters
+    ----------
+    name : str
+        What ``--partition`` takes; it must be new.
+    partition : Partition, optional
+        Instead of a function to decorate, ``deal(labels, n, rng, **parameters)``, which returns n
+        arrays of indices: no device is empty, and no sample is on two devices.
+    **attributes
+        ``parameters`` (see ``slsgd_mx.registry``) and ``summary`` (default: the first line of the
+        docstring).
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken or is not a name.
+
+    Examples
+    --------
+    >>> from slsgd_mx import preset, register_partition
+    >>> @register_partition("example-in-order")
+    ... def deal_in_order(labels, n, rng):
+    ...     return np.array_split(np.arange(len(labels)), n)
+    >>> preset("cifar", "smoke", partition="example-in-order").sizes.partition
+    'example-in-order'
+    >>> PARTITIONS.remove("example-in-order")  # so that the example leaves nothing behind
     """
 
     def register(function: Callable) -> Callable:

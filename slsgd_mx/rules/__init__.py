@@ -166,11 +166,37 @@ def register_rule(
 ) -> Callable:
     """Add a rule under a new name: a decorator of its function, or a call with a ``Rule``.
 
-    The function is ``f(pushes, context) -> aggregate`` on a part of the coordinates
-    (``kind="coordinate-wise"``) or on all of them (``"whole-model"``), or
-    ``f(gram, context) -> weights`` (``"mixing"``, see ``Rule``).  The other arguments are
-    attributes of ``Rule``: ``parameters``, ``legal``, ``uses_b``, ``uses_previous``, ``random``,
-    ``summary``.
+    Parameters
+    ----------
+    name : str
+        What ``--rule`` takes; it must be new.
+    rule : Rule, optional
+        Instead of a function to decorate.
+    kind : str
+        What the function is: "coordinate-wise", ``f(pushes, context)`` on a part of the
+        coordinates, which returns their aggregate; "whole-model", the same on all coordinates (one
+        server only); "mixing", ``f(gram, context)``, which returns the weights of the k pushes
+        from the inner products of their updates x_i - x_{t-1}.
+    **attributes
+        Of ``slsgd_mx.rules.Rule``: ``parameters``, ``legal``, ``uses_b``, ``uses_previous``,
+        ``random``, ``summary``.
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken or is not a name, or the kind is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from slsgd_mx import aggregate, register_rule
+    >>> @register_rule("example-midrange", uses_b=False)
+    ... def midrange(pushes, context):
+    ...     "The mean of the smallest and the largest value."
+    ...     return (np.min(pushes, axis=0) + np.max(pushes, axis=0)) / 2
+    >>> aggregate(np.array([[1.0], [2.0], [9.0]]), rule="example-midrange")
+    array([5.], dtype=float32)
+    >>> RULES.remove("example-midrange")  # so that the example leaves nothing behind
     """
 
     def register(function: Callable) -> Callable:

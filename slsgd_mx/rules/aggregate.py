@@ -21,18 +21,30 @@ def aggregate(
 
     Parameters
     ----------
-    models : sequence of k equally shaped NDArrays or NumPy arrays, or one with leading axis k
+    models : sequence of k arrays
+        Equally shaped NDArrays or NumPy arrays, or one array with leading axis k.
     rule : str
         ``NAME:key=value,...``, with pre-aggregations before it: ``"nnm+krum"``.
     b : int
         The number of bad models that the rule is prepared for.
-    previous : the global model x_{t-1}, needed by rules that act on updates x_i - x_{t-1}
+    previous : array, optional
+        The global model x_{t-1}, needed by rules that act on updates x_i - x_{t-1}.
     seed : int
         Of the random groups of ``bucketing``.
 
-    Returns an NDArray if the models are NDArrays, else a NumPy array.  Raises a ConfigError if the
-    rule cannot aggregate k models with this b.
+    Returns
+    -------
+    NDArray or numpy.ndarray
+        x'_t (line 14): an NDArray if the models are NDArrays.
 
+    Raises
+    ------
+    ConfigError
+        If the rule cannot aggregate k models with this b, or ``previous`` is missing.
+
+    Examples
+    --------
+    >>> from slsgd_mx import aggregate
     >>> aggregate([np.array([1.0]), np.array([2.0]), np.array([9.0])], rule="median")
     array([2.], dtype=float32)
     """

@@ -210,10 +210,19 @@ def trimmed_mean(models, b: int):
     b : int
         Values cut at each end, ``0 <= b <= ceil(k/2) - 1``; ``b=0`` is the mean.
 
-    Returns an array of the shape of one model: a NumPy array if every model is one, otherwise an
-    NDArray.  Raises a ConfigError if b is out of range or the
-    models differ in shape.
+    Returns
+    -------
+    NDArray or numpy.ndarray
+        ``(u_{b+1:k} + ... + u_{k-b:k}) / (k - 2b)``, with u_{i:k} the i-th smallest of the k values
+        of a coordinate: a NumPy array if every model is one.
 
+    Raises
+    ------
+    ConfigError
+        If b is out of range, or the models differ in shape.
+
+    Examples
+    --------
     >>> from slsgd_mx import trimmed_mean
     >>> from slsgd_mx.system.mxnet import mx
     >>> pushes = mx.nd.array([[1, -1], [2, 0], [3, 1], [1e30, -1e30]])

@@ -70,8 +70,25 @@ class Run:
 def load_run(folder: Union[str, Path]) -> Run:
     """Read one run folder, of this or an earlier version, finished or not.
 
-    Raises a RunError if the folder holds no run, or its configuration cannot be read.
+    MXNet is not imported, and nothing in the folder is changed.
 
+    Parameters
+    ----------
+    folder : path
+        A run folder: it holds ``config.json``.
+
+    Returns
+    -------
+    Run
+        ``run["test_accuracy"]`` is a column of ``metrics.csv``, ``run.config`` the configuration.
+
+    Raises
+    ------
+    RunError
+        If the folder holds no run, or its configuration cannot be read.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from slsgd_mx import load_run, preset, train
     >>> config = preset("cifar", "smoke", epochs=1, k=2, train_images=100, width=2, batch_size=5)
@@ -100,6 +117,28 @@ def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
     """Read every run folder below a folder, or the folder itself if it is one, by name.
 
     A folder whose configuration cannot be read is left out with a warning.
+
+    Parameters
+    ----------
+    folder : path
+        Searched with everything below it.
+
+    Returns
+    -------
+    list of Run
+
+    Raises
+    ------
+    RunError
+        If the folder does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from slsgd_mx import load_runs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_runs(folder)
+    []
     """
     runs = []
     for path in find_folders(Path(folder)):

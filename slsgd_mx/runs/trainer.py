@@ -61,6 +61,8 @@ def train(
 
     Parameters
     ----------
+    config : RunConfig
+        What to compute; ``preset`` makes one.
     out : path of the run folder
         A folder with the same configuration is resumed, or returned if it is done.
     data_dir : path, optional
@@ -75,6 +77,11 @@ def train(
     task : slsgd_mx.ArraysTask, optional
         A network and data that the configuration only describes (``config.sizes`` is
         ``task.sizes``).  By default the task that ``config.sizes`` names.
+
+    Returns
+    -------
+    RunResult
+        The run folder, and the rows of its ``metrics.csv``.
 
     Raises
     ------

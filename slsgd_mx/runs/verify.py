@@ -35,6 +35,26 @@ def verify_run(folder: Union[str, Path]) -> Check:
 
     A run of 0.1.0 stored no digest of its rows: its last row and its model are checked, and it is
     reported as not verifiable.  A run of a plug-in that is not loaded is checked by its digests.
+
+    Parameters
+    ----------
+    folder : path
+        A run folder.
+
+    Returns
+    -------
+    Check
+        ``result`` is "verified", "not verifiable", "not finished" or "wrong", ``why`` the reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from slsgd_mx import preset, train, verify_run
+    >>> config = preset("cifar", "smoke", epochs=1, k=2, train_images=100, width=2, batch_size=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = verify_run(train(config, folder + "/run").folder)
+    >>> found.result, found.ok
+    ('verified', True)
     """
     path = Path(folder)
     try:

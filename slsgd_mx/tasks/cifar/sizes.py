@@ -14,7 +14,27 @@ DATA = ("cifar10", "synthetic")
 
 @dataclass(frozen=True)
 class Cifar(ImageSizes):
-    """The paper's first workload, a CNN on images; the defaults are the paper's sizes."""
+    """The paper's first workload, a CNN on images; the defaults are the paper's sizes.
+
+    Parameters
+    ----------
+    data : str
+        "cifar10", or "synthetic" images of the same shape, which are embedded.
+    partition : str
+        Which device holds which images: "balanced", "unbalanced" or another, with parameters.
+    train_images, test_images : int
+        Images used.  Paper: 50,000 and 10,000.
+    loss_images : int
+        Training images on which the training loss is measured, at most ``train_images``.
+    width : int
+        Channels of the first convolution.  Paper: 64.
+
+    Examples
+    --------
+    >>> from slsgd_mx import Cifar, RunConfig
+    >>> RunConfig(sizes=Cifar(partition="unbalanced"), b=2).sizes.train_images
+    50000
+    """
 
     task: ClassVar[str] = "cifar"
     shape: ClassVar[Tuple[int, ...]] = (3, 24, 24)

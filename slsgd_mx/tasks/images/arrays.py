@@ -38,6 +38,25 @@ class ArraysTask:
     sizes : Images
         Contains the digests of the arrays and of the network's structure, so that another network
         or other data make another run.
+
+    Raises
+    ------
+    ConfigError
+        If the arrays do not fit each other or the network.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from slsgd_mx import ArraysTask, RunConfig, train
+    >>> y = np.arange(60) % 3
+    >>> x = np.random.default_rng(0).normal(y[:, None], 0.1, (60, 2))
+    >>> net = mx.gluon.nn.Dense(3)
+    >>> task = ArraysTask(net, x[:48], y[:48], x[48:], y[48:])
+    >>> config = RunConfig(sizes=task.sizes, n=6, k=4, b=1, epochs=1, batch_size=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = train(config, folder + "/run", task=task)
+    >>> sorted(set(result.rows[0]) & {"test_accuracy", "train_loss"})
+    ['test_accuracy', 'train_loss']
     """
 
     def __init__(

@@ -91,8 +91,34 @@ NETWORKS.update(
 class Images(ImageSizes):
     """Your own images: arrays x_train, y_train, x_test, y_test, whose digest is ``sha256``.
 
-    ``network`` is a text ``NAME:key=value,...``, or "own" for a network that a script passes to
-    ``slsgd_mx.ArraysTask``; then ``structure`` is the digest of what it computes.
+    ``slsgd-mx train images --arrays FILE.npz`` and ``ArraysTask`` fill these in from the arrays.
+
+    Parameters
+    ----------
+    data : str
+        The name of the file, or "synthetic".
+    sha256 : str
+        Digest of the arrays; empty for synthetic data.
+    shape : tuple of int
+        Of one image, such as (channels, height, width).
+    classes : int
+        Number of labels, at least 2.
+    partition : str
+        Which device holds which images, ``NAME:key=value,...``.
+    train_images, test_images : int
+        Number of images.
+    loss_images : int
+        Training images on which the training loss is measured, at most ``train_images``.
+    network : str
+        ``NAME:key=value,...``, or "own" for a network that a script passes to ``ArraysTask``.
+    structure : str
+        Digest of what a network of one's own computes.
+
+    Examples
+    --------
+    >>> from slsgd_mx import preset
+    >>> preset("images", "smoke", network="mlp:width=16").sizes.network
+    'mlp:width=16'
     """
 
     task: ClassVar[str] = "images"

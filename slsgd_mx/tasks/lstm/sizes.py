@@ -14,7 +14,33 @@ PARTITIONS = ("shuffled", "consecutive")
 
 @dataclass(frozen=True)
 class Lstm(Sizes):
-    """The paper's second workload, a language model on text; a batch has bptt tokens a sequence."""
+    """The paper's second workload, a language model on text; the defaults are the paper's sizes.
+
+    Parameters
+    ----------
+    data : str
+        "wikitext2", or "synthetic" text, which is embedded.
+    partition : str
+        Batches of text are dealt out "shuffled" (the released code) or "consecutive".
+    vocab_size : int
+        Most frequent words kept; the others become <unk>.  Paper: 33,278.
+    bptt : int
+        Tokens in a sequence of a minibatch.  Paper: 35.
+    device_batches : int
+        Minibatches that each device holds.  Paper: 32.
+    loss_batches : int
+        Batches on which the training loss is measured, at most ``n * device_batches``.
+    test_batches : int
+        Batches of test text.  Paper: 350.
+    width : int
+        Size of the embedding and of the state.  Paper: 200.
+
+    Examples
+    --------
+    >>> from slsgd_mx import Lstm, RunConfig
+    >>> RunConfig(sizes=Lstm(), gamma=20, batch_size=20).sizes.amount
+    '33,278 types, 32 batches a device'
+    """
 
     task: ClassVar[str] = "lstm"
     default_attack: ClassVar[str] = "label-permute"

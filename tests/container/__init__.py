@@ -1,0 +1,1 @@
+"""Execute the steps of the Dockerfile without a container engine, in an empty Debian system."""
