@@ -50,18 +50,21 @@ def claims(
     slsgd-mx claims --preset laptop --runs results.tar.gz --tables figures/laptop
     slsgd-mx claims --preset laptop --figures figures/laptop
     """
-    from slsgd_mx.claims import THEORY, judge_all, to_json, to_markdown, to_text
+    from slsgd_mx.claims import THEORY, Evidence, judge_all, to_json, to_markdown, to_text
+    from slsgd_mx.claims.starts import compare_starts
     from slsgd_mx.figures.variants import Variant
 
     asked = given(**changes)
     variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), released)
     verdicts = judge_all(runs, variant, tables)
+    starts = compare_starts(Evidence(runs, variant, tables))
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
     about.update(alphas=list(variant.alphas), loss=variant.loss)
     text, as_json = to_json(verdicts, about), wants_json()
-    click.echo(text if as_json else to_text(verdicts), nl=False)
+    page = to_markdown(verdicts) + (f"\n{starts}" if starts else "")
+    click.echo(text if as_json else to_text(verdicts) + starts, nl=False)
     if figures is not None:
-        write({"claims.json": text, "claims.md": to_markdown(verdicts)}, figures)
+        write({"claims.json": text, "claims.md": page}, figures)
     if variant.config("cifar").sizes.data == "synthetic":
         click.echo("synthetic data: these verdicts only show how claims are judged", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]

@@ -139,6 +139,25 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert Path("made/here/claims.md").read_text() == claims.to_markdown(verdicts)
 
 
+def test_starts_of_poisoned_workers_side_by_side(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    size = Variant("smoke", {"epochs": 16}, repeats=1, seed=7)
+    accuracy = {("fresh", 0): 0.1, ("pulled", 0): 0.6, ("fresh", 2): 0.5, ("pulled", 2): 0.55}
+    for run in runs_of(FIGURES["attacker-start"], size):
+        if run.boost == 1 and run.b < 4:
+            learned = accuracy.get((run.attacker_start, run.b), 0.6)
+            write(Path("runs"), run, **{**typical(run), "test_accuracy": learned})
+    said = call(capsys, *ASKED, "--figures", "made").out
+    table = said[said.index("C3 and C4 by the start") : said.index("what to do now")]
+    fresh, pulled, boosted = table.splitlines()[4:]
+    assert fresh.startswith(
+        "| fresh start | 0.000 +- 0.050, r=1: holds | 0.800 +- 0.050, r=1: holds |"
+    )
+    assert pulled.startswith("| pulled start | 1.000 +- 0.050, r=1: does not hold | 0.900 +- 0.050")
+    assert boosted.count("not computed") == 3 and fresh.count("not computed") == 1
+    assert Path("made/claims.md").read_text().endswith("\n\n" + table)
+
+
 def test_the_command_on_another_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     said = call(capsys, "--runs", "else where", "--preset", "laptop").out
