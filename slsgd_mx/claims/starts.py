@@ -19,7 +19,7 @@ TITLE = "C3 and C4 by the start of poisoned workers (q=2, balanced): progress, n
 
 
 def compare_starts(evidence: Evidence) -> str:
-    """A table of progress by start and b, as Markdown; "" if runs of one start only are finished."""
+    """A table of progress by start and b, as Markdown; "" if only one has finished runs."""
     found: Dict[str, Dict[int, Check]] = {
         start: {
             line.changes["b"]: compare_runs(
