@@ -15,6 +15,8 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.plugins import Source, remember_registration, source_of
 from slsgd_mx.validation import require_name, require_new_name
 
+UNKNOWN = ", or load the plug-in that registers it"  # after a list of legal names
+
 Value = Union[float, int, str, None]
 Entry = TypeVar("Entry")
 
@@ -150,7 +152,7 @@ class Registry(Dict[str, Entry]):
         if not isinstance(text, str):
             raise ConfigError(f"{self.kind}={text!r} is not a text NAME:key=value,...")
         name, _, listed = text.partition(":")
-        require_name(self.kind, name, self, ", or load the plug-in that registers it")
+        require_name(self.kind, name, self, UNKNOWN)
         known = self[name].parameters
         values: Dict[str, Value] = {key: parameter.default for key, parameter in known.items()}
         seen = set()
@@ -159,10 +161,9 @@ class Registry(Dict[str, Entry]):
             if key in known and not equals:
                 raise ConfigError(f"{name}:{key} has no value: write {name}:{key}=VALUE")
             if key not in known:
-                legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items()) or "none"
-                raise ConfigError(
-                    f"{self.kind} {name!r} has no parameter {item!r}: its parameters are {legal}"
-                )
+                legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items())
+                legal = f"its parameters are {legal}" if legal else "it has no parameters"
+                raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}: {legal}")
             if key in seen:
                 raise ConfigError(f"{self.kind} {name!r} has two values of {key!r}")
             seen.add(key)

@@ -51,7 +51,7 @@ def test_canonical_text(text, canonical):
     "text, said",
     [
         ("best", "rule='best' is unknown: choose one of plain, clip"),
-        ("plain:tau=1", "'plain' has no parameter 'tau=1': its parameters are none"),
+        ("plain:tau=1", "'plain' has no parameter 'tau=1': it has no parameters"),
         ("clip:t=1", "has no parameter 't=1': its parameters are tau=10, steps=3, of=first, z=1.5"),
         ("clip:tau", "clip:tau has no value: write clip:tau=VALUE"),
         (

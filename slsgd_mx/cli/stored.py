@@ -66,7 +66,8 @@ def read_configuration(path: Path) -> Any:
 
     file = path / "config.json" if path.is_dir() else path
     if not file.is_file():
-        raise ConfigError(f"{file} does not exist: name the config.json of a run, or its folder")
+        why = "is not a file" if file.exists() else "does not exist"
+        raise ConfigError(f"{file} {why}: name the config.json of a run, or its folder")
     try:
         return RunConfig.from_json(read_text(file))
     except ConfigError as error:

@@ -72,9 +72,12 @@ class Workloads(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Tuple:
         from slsgd_mx.plugins import load_plugin
+        from slsgd_mx.registry import UNKNOWN
+        from slsgd_mx.validation import require_name
 
         for plugin in _plugins_in(args):
             load_plugin(plugin)
+        require_name("task", args[0], self.list_commands(ctx), UNKNOWN)
         return super().resolve_command(ctx, args)
 
 

@@ -71,6 +71,7 @@ def read_arrays(path: Path) -> ArrayData:
     if not Path(path).is_dir():  # NumPy names a folder; it would wait for a pipe
         require_file(Path(path))
     try:
+        _require_numpy(Path(path))
         file = np.load(path, allow_pickle=False)
         held = list(getattr(file, "files", ()))  # an .npy file is a plain array
         arrays = [file[name] for name in NAMES if name in held]
@@ -87,6 +88,13 @@ def read_arrays(path: Path) -> ArrayData:
             f"{', '.join(held) or 'no named arrays'}"
         )
     return check_arrays(Path(path).name, *arrays)
+
+
+def _require_numpy(path: Path) -> None:
+    """Raise a ValueError unless the file begins like one that NumPy saved."""
+    with open(path, "rb") as file:
+        if not file.read(6).startswith((b"PK", b"\x93NUMPY")):  # anything else would be a pickle
+            raise ValueError("it is not an .npz file")
 
 
 def check_arrays(

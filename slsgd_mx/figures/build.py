@@ -138,7 +138,7 @@ def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:
     """The paper's panels for this task, with a curve for each label."""
     return [
         Panel(
-            *title_of(metric),
+            *title_of(metric, config.sizes.task),
             [metric_curve(label, runs, metric) for label, runs in lines.items()],
             decay_epoch=decay_epoch_of([config]),
         )
@@ -237,7 +237,7 @@ def _metrics(
                 line_curve(line, outcomes, metric, styles[line.label], remarks[group, line.label])
                 for line in members
             ]
-            title, ylabel = title_of(metric)
+            title, ylabel = title_of(metric, sizes.task)
             ylim = limits(members, curves, metric, figure.zoom)
             panels.append(Panel(joined(title, group), ylabel, curves, ylim=ylim, **look))
         for line in members:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.figures.panels import TITLES, decay_epoch_of
+from slsgd_mx.figures.panels import decay_epoch_of, title_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
 from slsgd_mx.figures.style import Paths, as_paths, write
 from slsgd_mx.runs.records import Run, load_run
@@ -104,7 +104,7 @@ def _panel(metric: str, runs: Sequence[Run]) -> Panel:
             shown += [SimpleNamespace(**run.symbols) for run in having]
             x, y = common_axis(having, metric)
             curves.append(Curve(label, x, y, style, _remark(members)))
-    title, ylabel = TITLES.get(metric, (metric, metric.replace("_", " ")))
+    title, ylabel = title_of(metric, *(run.config["task"] for run in runs))
     known = all(hasattr(run, "alpha_decay_epoch") for run in shown)
     return Panel(title, ylabel, curves, decay_epoch=decay_epoch_of(shown) if known else None)
 

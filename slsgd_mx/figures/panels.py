@@ -15,6 +15,7 @@ from slsgd_mx.figures.variants import Line
 from slsgd_mx.runs.metrics import Row, column, mean_change
 from slsgd_mx.runs.status import Outcome
 
+CLASSIFIERS = {"cifar", "lstm", "images"}  # tasks whose losses are cross entropies
 TITLES = {  # metric -> title and y-label of its panel
     "train_loss": ("Cross entropy on training set", "Cross entropy"),
     "test_loss": ("Cross entropy on testing set", "Cross entropy"),
@@ -23,14 +24,14 @@ TITLES = {  # metric -> title and y-label of its panel
 }
 
 
-def title_of(metric: str) -> Tuple[str, str]:
-    """The title and y-label of a metric's panel.
+def title_of(metric: str, *tasks: str) -> Tuple[str, str]:
+    """The title and y-label of a metric's panel; the loss of another task may be any.
 
-    >>> title_of("test_accuracy"), title_of("mean_distance")
-    (('Top-1 accuracy on testing set', 'Accuracy'), ('Mean distance', 'Mean distance'))
+    >>> title_of("train_loss", "cifar"), title_of("train_loss", "mine")
+    (('Cross entropy on training set', 'Cross entropy'), ('Train loss', 'Train loss'))
     """
     words = metric.replace("_", " ").capitalize()
-    return TITLES.get(metric, (words, words))
+    return TITLES.get(metric, (words, words)) if set(tasks) <= CLASSIFIERS else (words, words)
 
 
 Repeats = Sequence[Sequence[Row]]  # the rows of each repeat's metrics.csv

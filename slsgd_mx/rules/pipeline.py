@@ -190,6 +190,9 @@ def find_rule(text: str) -> Pipeline:
     if not isinstance(text, str):
         raise ConfigError(f"rule={text!r} is not a text: write NAME:key=value,...")
     *before, last = text.split("+")
+    if last.partition(":")[0] in PRE_AGGREGATIONS or (before and not last):
+        after = text.rstrip("+")
+        raise ConfigError(f"rule={text!r} lacks the rule after pre-aggregation: write {after}+RULE")
     return Pipeline(tuple(map(PRE_AGGREGATIONS.choose, before)), RULES.choose(last))
 
 

@@ -6,7 +6,7 @@ import operator
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
@@ -177,21 +177,38 @@ def _values(run: Run) -> Dict[str, Any]:
 def short_names(runs: Sequence[Run], home: Path) -> Dict[Path, str]:
     """A name for each run that ``find_run`` understands: its folder, or part of its identity.
 
-    Folder names end in the identity of the run, twelve digits of which six or more are shown.
+    Folder names end in the identity of the run, twelve digits of which six or more are shown;
+    those of repeats in that identity and the seed.
     """
     folders = {run.path: _relative(run.path, home) for run in runs}
-    tails = {path: re.search(r"-([0-9a-f]{12})$", name) for path, name in folders.items()}
-    digits = {
-        path: tails[path][1] if tails[path] and len(name) > 20 else ""
-        for path, name in folders.items()
-    }
+    ends = {path: _end(name) for path, name in folders.items() if len(name) > 20}
 
     def shorten(path: Path) -> str:
-        own, others = digits[path], [other for place, other in digits.items() if place != path]
-        lengths = [d for d in range(6, 13) if own and all(o[:d] != own[:d] for o in others)]
-        return own[: lengths[0]] if lengths else folders[path]  # it may be there twice
+        digits, seed = ends.get(path, ("", ""))
+        same = [other for place, (other, own) in ends.items() if place != path and own == seed]
+        lengths = [d for d in range(6, 13) if digits and all(o[:d] != digits[:d] for o in same)]
+        if not lengths:
+            return folders[path]  # it may be there twice
+        return "/".join(filter(None, [digits[: lengths[0]], seed]))
 
     return {path: shorten(path) for path in folders}
+
+
+def _end(folder: str) -> Tuple[str, str]:
+    """The digits at the end of a folder's name, and the seed of a repeat.
+
+    >>> _end("cifar-b2-0123456789ab-repeats/seed3"), _end("cifar-b2-0123456789ab"), _end("mine")
+    (('0123456789ab', 'seed3'), ('0123456789ab', ''), ('', ''))
+    """
+    found = re.search(r"-([0-9a-f]{12})(?:-repeats/(seed\d+))?$", folder)
+    return (found[1], found[2] or "") if found else ("", "")
+
+
+def _is_end(folder: str, text: str) -> bool:
+    """Whether a text is the beginning of a folder's digits, followed by the seed of a repeat."""
+    digits, seed = _end(folder)
+    given, _, of = text.partition("/")
+    return bool(given) and digits.startswith(given) and seed == of
 
 
 def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
@@ -201,7 +218,7 @@ def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
     folders = {run.path: _relative(run.path, home) for run in runs}
     for fits in (
         lambda name: name == text,
-        lambda name: name.rpartition("-")[2].startswith(text),
+        lambda name: _is_end(name, text),
         lambda name: text in name,
     ):
         found = [path for path, name in folders.items() if fits(name)]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("cifar --alpha much", "'much' is not a valid float"),
         ("cifar --preset huge", "'huge' is not one of paper, laptop, smoke"),
         ("cifar --attack magic", "attack='magic' is unknown: choose one of label-flip"),
-        ("cifar --rule mean:s=3", "rule 'mean' has no parameter 's=3': its parameters are none"),
+        ("cifar --rule mean:s=3", "rule 'mean' has no parameter 's=3': it has no parameters"),
         ("cifar --partition even", "partition='even' is unknown: choose one of balanced"),
         ("cifar --partition shards --balanced", "either --partition or --balanced/--unbalanced"),
         ("cifar --balanced --partition shards", "either --partition or --balanced/--unbalanced"),
@@ -33,7 +33,18 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("launch --plugin gone.py -- cifar", "gone.py does not exist"),
         ("launch -- cifar --plugin gone.py", "gone.py does not exist"),
         ("train", "train [OPTIONS] COMMAND"),
-        ("train nothing", "No such command 'nothing'"),
+        (
+            "train nothing",
+            "task='nothing' is unknown: choose one of cifar, lstm, images, or load the plug-in "
+            "that registers it",
+        ),
+        ("train imags", "task='imags' is unknown, did you mean 'images'?"),
+        ("launch --workers 1 -- train nothing", "task='nothing' is unknown"),
+        ("train images --arrays note.txt", "note.txt cannot be read as arrays (it is not an .npz"),
+        ("run /dev/null", "/dev/null is not a file: name the config.json of a run, or its folder"),
+        ("run gone", "gone does not exist: name the config.json of a run, or its folder"),
+        ("cifar --rule nnm", "'nnm' lacks the rule after pre-aggregation: write nnm+RULE"),
+        ("cifar --rule nnm+", "'nnm+' lacks the rule after pre-aggregation: write nnm+RULE"),
         ("train nothing --plugin=gone.py", "gone.py does not exist"),
         ("train images --arrays gone.npz", "File 'gone.npz' does not exist"),
         ("train images --network rnn", "network='rnn' is unknown: choose one of cnn, mlp"),
@@ -78,6 +89,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
     ],
 )
 def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
+    Path("note.txt").write_text("not arrays")
     result = call(line)
     assert result.exit_code == 2, result.output
     assert said in " ".join(result.output.split())

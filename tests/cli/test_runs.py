@@ -33,6 +33,14 @@ def call(line):
     return result
 
 
+def test_lists_of_repeats_fit_80_columns(tiny):
+    for seed in (0, 1):
+        keep(Path(f"runs/{tiny().slug}-repeats/seed{seed}"), tiny(seed=seed), 3)
+    said = call("runs").output
+    assert f"{tiny().identity[:6]}/seed1" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
 def test_the_list_shows_what_differs_progress_and_last_metrics():
     result = call("runs")
     assert result.exit_code == 0, result.output

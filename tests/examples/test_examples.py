@@ -86,13 +86,9 @@ def test_an_example_changes_the_model(name, changes, configs, arrays, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="MXNet's parameter server: Linux")
-def test_two_workers_and_two_servers_give_the_same_bytes(configs, arrays, tmp_path):
-    """One run that uses all four examples."""
-    every = {key: value for uses in USES.values() for key, value in uses.items()}
-    sizes = replace(configs["own_network"].sizes, partition=every.pop("partition"))
-    every.pop("network")
-    config = replace(configs["own_network"], sizes=sizes, **every)
-    assert len(config.sources) == len(USES)
+@pytest.mark.parametrize("name", USES)
+def test_two_workers_and_two_servers_give_the_same_bytes(name, configs, arrays, tmp_path):
+    config = configs[name]
     alone = train(config, tmp_path / "alone", arrays)
     result = launch(config, tmp_path / "run", arrays, options=Options(2, 2))
     assert numbers(result.folder) == numbers(alone.folder)

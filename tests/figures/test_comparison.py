@@ -45,7 +45,7 @@ def test_seeds_are_one_curve_and_the_legend_names_what_differs(runs, tmp_path):
 
 def test_metrics_can_be_chosen_and_paths_given(runs):
     figure = plot_runs([run.path for run in runs], metric=["test_loss", "refused"])
-    assert [ax.get_title() for ax in figure.axes] == ["Cross entropy on testing set", "refused"]
+    assert [ax.get_title() for ax in figure.axes] == ["Cross entropy on testing set", "Refused"]
     with pytest.raises(ConfigError, match="metric='loss' is unknown: choose one of train_loss"):
         plot_runs(runs, metric="loss")
 

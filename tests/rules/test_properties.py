@@ -252,13 +252,13 @@ def test_canonical_names(given_, canonical):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("clip+nnm", "rule='nnm' is unknown"),
+        ("clip+nnm", "lacks the rule after pre-aggregation: write clip+nnm+RULE"),
         ("krum+mean", "pre-aggregation='krum' is unknown: choose one of nnm, bucketing, clip, arc"),
         ("multi-krum:m=0", "multi-krum:m=0 is out of range: needs a whole number from 1"),
         ("clip:c=0+mean", "> 0"),
         ("bucketing:s=1.5+mean", "bucketing:s=1.5 is out of range: needs a whole number"),
         ("geometric-median:nu=0", "> 0"),
-        ("krum:m=1", "rule 'krum' has no parameter 'm=1': its parameters are none"),
+        ("krum:m=1", "rule 'krum' has no parameter 'm=1': it has no parameters"),
     ],
 )
 def test_unknown_names_and_parameters_are_refused(text, message):

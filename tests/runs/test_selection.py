@@ -122,6 +122,20 @@ def test_names_are_short_and_find_their_run(tiny, home, runs, tmp_path):
     assert sorted(found.values()) == sorted(str(path.relative_to(tmp_path)) for path in found)
 
 
+def test_names_of_repeats_are_short_too(tiny, tmp_path):
+    folder = tmp_path / f"{tiny().slug}-repeats"
+    for seed in (0, 1):
+        keep(folder / f"seed{seed}", tiny(seed=seed), 3)
+    store_run(tmp_path, tiny(), [1, 1, 1])  # the first of them by itself
+    runs = load_runs(tmp_path)
+    digits, names = tiny().identity[:6], short_names(runs, tmp_path)
+    assert sorted(names.values()) == [digits, f"{digits}/seed0", f"{digits}/seed1"]
+    for run in runs:
+        assert find_run(names[run.path], runs, tmp_path) == run.path
+    with pytest.raises(ConfigError, match="is no run folder"):
+        find_run(f"{digits}/seed2", runs, tmp_path)
+
+
 def test_plugins_are_shown_only_where_they_tell_runs_apart(runs):
     def used(run, attack, digit):
         stored = {**run.config, "attack": attack, "sources": [["own.py", 64 * digit]]}
