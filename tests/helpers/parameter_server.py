@@ -10,6 +10,7 @@ from pathlib import Path
 import slsgd_mx
 from slsgd_mx.parameter_server.launcher import find_port
 from slsgd_mx.parameter_server.node import Cluster
+from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 
 PATIENCE = 120  # seconds until a test gives up
 COMMAND = """
@@ -62,12 +63,13 @@ class Roles:
 
     def __init__(self, folder, workers, servers, host="127.0.0.1"):
         self.folder, self.cluster = Path(folder), Cluster(workers, servers, host, find_port())
-        self.processes = {}
+        self.processes, self.secret = {}, new_secret()
 
     def start(self, name, *arguments, code=COMMAND, prefix=(), node=None):
         """Start a role; ``name`` is also the name of its log, ``arguments`` follow ``slsgd-mx``."""
         role = name.split("-")[0]
         own = {**self.cluster.variables(role), "DMLC_NODE_HOST": node or self.cluster.host}
+        own[VARIABLE] = self.secret
         command = [*prefix, sys.executable, "-c", code, *map(str, arguments)]
         with open(self.log(name), "ab") as log:
             streams = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
