@@ -143,6 +143,7 @@ SLOW = (
     "examples/*.py",
     "figures/*.py",
     "parameter_server/test_docs.py",
+    "parameter_server/test_hostile.py",
     "parameter_server/test_hosts.py",
     "parameter_server/test_runs.py",
     "runs/test_prefix.py",

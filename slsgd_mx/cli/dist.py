@@ -20,8 +20,8 @@ def dist() -> None:
 
     MXNet's usual environment variables describe the cluster: DMLC_NUM_WORKER, DMLC_NUM_SERVER,
     DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT (the scheduler's address), and DMLC_INTERFACE or
-    DMLC_NODE_HOST if a machine has several addresses. Start one scheduler and that many servers
-    and workers, in any order.
+    DMLC_NODE_HOST if a machine has several addresses. Servers and workers also need a common
+    secret in SLSGD_MX_SECRET. Start one scheduler and that many servers and workers, in any order.
 
     A role that loses the others exits with code 75: start all of them again, and the run resumes
     from its last checkpoint. docs/cluster.md has files for SLURM and Kubernetes, and a loop for

@@ -29,7 +29,7 @@ def launch(
     """Run a training command on MXNet's parameter server.
 
     Starts and watches a scheduler, servers that aggregate and workers that train, all on this
-    machine.
+    machine. They listen on its loopback device only.
 
     \b
     slsgd-mx launch --workers 2 -- cifar --balanced --alpha 0.8 --b 2

@@ -2,11 +2,13 @@
 
     protocol      arrays that workers and servers exchange: keys, headers, status, reports
     commands      commands of the coordinator to the servers, in JSON
+    secret        what proves that a message comes from a process of this run
     shard_server  one server: its shard of the model, and what pushes and commands do to it
     node          joining and leaving the parameter server, waiting with a limit, lost nodes
     buffers       arrays that a worker sends and receives
     client        the parameter server as a worker sees it: a ``slsgd_mx.core.server.Server``
     roles         what the scheduler, a server and a worker do, however they are started
+    losses        how often roles were lost, and whether and when to restart them
     launcher      start all roles on one machine, watch and restart them
 
 Worker 0 is the coordinator: it owns the run folder and commits every epoch.  The other workers are

@@ -21,10 +21,11 @@ class ModelBuffers:
         self.memory = [np.zeros(HEADER + stop - start, np.float32) for start, stop in ranges]
         self.arrays = [as_ndarray(memory) for memory in self.memory]
 
-    def write(self, vector: np.ndarray, epoch: int, slot: int) -> None:
-        """Copy a flat model into the buffers."""
+    def write(self, vector: np.ndarray, epoch: int) -> None:
+        """Copy the flat model after ``epoch`` into the buffers."""
         for memory, (start, stop) in zip(self.memory, self.ranges):
-            memory[:HEADER] = epoch, slot
+            memory[:HEADER] = 0
+            memory[0] = epoch
             memory[HEADER:] = vector[start:stop]
 
     def read(self, vector: np.ndarray, epoch: int) -> bool:
@@ -61,8 +62,8 @@ class ScoreBuffers:
 
     def send(self, rank: int, epoch: int, score: np.ndarray) -> None:
         key, array = self._buffers[rank]
-        array[:] = mx.nd.array(np.concatenate([[epoch, 0], score]))
-        self.node.push([key], [array])
+        array[HEADER:] = mx.nd.array(score)
+        self.node.push([key], [array], epoch)
 
     def receive(self, rank: int, epoch: int, limit: Optional[float]) -> Optional[np.ndarray]:
         """A worker's score of an epoch; None if its part is empty or late (``limit`` seconds)."""

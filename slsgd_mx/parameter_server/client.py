@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import time
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -55,6 +55,7 @@ from slsgd_mx.parameter_server.protocol import (
     shard_ranges,
     status_size,
 )
+from slsgd_mx.parameter_server.secret import VARIABLE
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.stopwatch import Costs
@@ -68,7 +69,7 @@ class ParameterServerClient(Server):
     """A ``Server`` whose model is held by other processes, each of which has a shard of it.
 
     ``node`` is this worker.  Workers with another ``fingerprint`` than worker 0's are rejected.
-    ``share(t)`` returns the slots that this worker trains in epoch t, ``score_sizes`` are the
+    ``shares(t)`` returns the slots that each worker trains in epoch t, ``score_sizes`` are the
     lengths of all workers' parts of an evaluation, and a slot that has not been pushed
     ``deadline`` seconds after the start of an epoch is left out.
     """
@@ -78,7 +79,7 @@ class ParameterServerClient(Server):
         node: Node,
         settings: Settings,
         fingerprint: int,
-        share: Callable[[int], Iterable[int]],
+        shares: Callable[[int], Sequence[Sequence[int]]],
         score_sizes: Sequence[int],
         deadline: Optional[float] = None,
     ) -> None:
@@ -86,7 +87,7 @@ class ParameterServerClient(Server):
         servers = node.cluster.servers
         check_divisible(settings, servers)
         self.node, self.fingerprint = node, fingerprint
-        self.deadline, self._share = deadline, share
+        self.deadline, self._shares_of = deadline, shares
         self.epoch = 0  # the last committed one
         self._status_keys, self._model_keys, self._product_keys = (
             [key_on(server, servers, kind) for server in range(servers)]
@@ -108,21 +109,22 @@ class ParameterServerClient(Server):
             about = self.model.replaced, epoch, self.fingerprint, self.deadline
             places = [(key, p.start, p.stop) for key, p in self.model.places.items()]
             named = places if self.settings.attack is not None else [], sources_of(self.settings)
-            self.node.command(to_json(Configure(self.settings, *sizes, *about, *named)))
+            more = *named, self._owners(epoch + 1)
+            self.node.command(to_json(Configure(self.settings, *sizes, *about, *more)))
         self._init_status(Phase.WAITING)
         if not self.is_coordinator and self._read_status()[0].phase == Phase.ENDED:
             raise Overtaken
-        self._buffers.write(self.model.vector, epoch, HELLO)
+        self._buffers.write(self.model.vector, epoch)
         self.node.init(self._model_keys, self._buffers.arrays)
         self._scores.init()
         if numbers_per_block(self.settings):
             self.node.init(self._product_keys, self._product_arrays)
         if self.is_coordinator:
-            hello = as_ndarray(WorkerReport(HELLO, 0).to_array(self.settings.k))
-            self.node.push(self._status_keys, [hello] * len(self._status_keys))
-            self.node.push(self._model_keys, self._buffers.arrays)
+            hello = [mx.nd.zeros(status_size(self.settings.k)) for _ in self._status_keys]
+            self.node.push(self._status_keys, hello, epoch, HELLO)
+            self.node.push(self._model_keys, self._buffers.arrays, epoch, HELLO)
             if numbers_per_block(self.settings):
-                self.node.push(self._product_keys, self._product_arrays)
+                self.node.push(self._product_keys, self._product_arrays, epoch, HELLO)
         limit = self.node.patience if self.is_coordinator else None
         statuses = self._wait_until(lambda seen: all(s.phase != Phase.WAITING for s in seen), limit)
         self._check_started(statuses)
@@ -155,7 +157,7 @@ class ParameterServerClient(Server):
         if self.is_coordinator and self.deadline is not None:
             self._began = time.monotonic()
             self.node.command(to_json(Begin(t)))
-        for slot in self._share(t):
+        for slot in self._shares_of(t)[self.node.rank]:
             if self._is_too_late():
                 return
             yield slot
@@ -185,8 +187,8 @@ class ParameterServerClient(Server):
     def _send(self, slot: int) -> None:
         """Push a slot's complete model to the servers."""
         mx.nd.waitall()
-        self._buffers.write(self._outgoing[0], self.epoch + 1, slot)
-        self.node.push(self._model_keys, self._buffers.arrays)
+        self._buffers.write(self._outgoing[0], self.epoch + 1)
+        self.node.push(self._model_keys, self._buffers.arrays, self.epoch + 1, slot)
 
     # ---- evaluation
 
@@ -267,7 +269,8 @@ class ParameterServerClient(Server):
 
     def _apply(self, t: int, update: Update, matrix: Optional[np.ndarray], alpha: float) -> None:
         listed = None if matrix is None else matrix.tolist()
-        commit = Commit(t, alpha, update.accepted, update.refused, update.applied, listed)
+        slots, owners = (update.accepted, update.refused), self._owners(t + 1)
+        commit = Commit(t, alpha, *slots, update.applied, listed, owners)
         self.node.command(to_json(commit))
         self._statuses = self._read_status()
         if any(status.epoch != t for status in self._statuses):
@@ -276,8 +279,8 @@ class ParameterServerClient(Server):
     def _await_commit(self) -> Update:
         """Report that all slots are pushed, and wait for the commit."""
         epoch, costs = self.epoch + 1, self._take_costs()
-        report = WorkerReport(self.node.rank, epoch, costs.training, costs.transfer, costs.sent)
-        self.node.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))])
+        report = WorkerReport(costs.training, costs.transfer, costs.sent)
+        self.node.push(self._status_keys[:1], [as_ndarray(report.to_array(self.settings.k))], epoch)
         status = self._wait_until(
             lambda seen: seen[0].phase == Phase.ENDED or all(s.epoch >= epoch for s in seen)
         )[0]
@@ -288,6 +291,11 @@ class ParameterServerClient(Server):
             for state in (State.FINITE, State.NOT_FINITE, State.NONE)
         )
         return Update(accepted, refused, missing, bool(status.applied))
+
+    def _owners(self, t: int) -> List[int]:
+        """The worker that trains each slot in epoch t."""
+        owners = {slot: rank for rank, slots in enumerate(self._shares_of(t)) for slot in slots}
+        return [owners[slot] for slot in range(self.settings.k)]
 
     def _take_costs(self) -> Costs:
         """What this worker's part of the epoch cost."""
@@ -322,8 +330,8 @@ class ParameterServerClient(Server):
             raise Overtaken
         if statuses[0].fingerprint != self.fingerprint:
             raise ConfigError(
-                "this worker would not compute the same as worker 0: configuration, data, threads "
-                "and versions must be equal on all workers (each worker logs its own)"
+                "this worker would not compute the same as worker 0: configuration, data, threads, "
+                f"versions (each worker logs its own) and {VARIABLE} must be equal on all workers"
             )
 
     def _read_status(self) -> List[Status]:

@@ -38,6 +38,7 @@ class Configure:
     deadline: Optional[float] = None  # seconds
     places: Sequence[Tuple[str, int, int]] = field(default_factory=list)  # of the parameters
     sources: Sequence[Tuple[str, str]] = field(default_factory=list)  # plug-ins in use
+    owners: Sequence[int] = field(default_factory=list)  # the workers of the next epoch's slots
 
     def check(self) -> Configure:
         """The command with its values as they are read from JSON converted to their types."""
@@ -70,6 +71,7 @@ class Configure:
         if self.deadline is not None:
             legal = _number("deadline", self.deadline) > 0
             require(legal, "deadline", self.deadline, "deadline > 0")
+        check_owners(self.owners, settings.k, self.workers)
         return replace(self, settings=settings, replaced=replaced)
 
 
@@ -94,6 +96,7 @@ class Commit:
     refused: Sequence[int]
     applied: bool
     matrix: Optional[Sequence[Sequence[float]]] = None  # that mixes the accepted pushes
+    owners: Sequence[int] = field(default_factory=list)  # the workers of the next epoch's slots
 
     def check(self) -> Commit:
         _whole("epoch", self.epoch, 1)
@@ -101,6 +104,7 @@ class Commit:
         if not isinstance(self.applied, bool):
             raise ProtocolError(f"applied={self.applied!r} is neither true nor false")
         _slots(accepted=self.accepted, refused=self.refused)
+        check_owners(self.owners)
         return replace(self, matrix=_matrix("matrix", self.matrix, len(self.accepted)))
 
 
@@ -216,6 +220,13 @@ def _slots(**lists: object) -> None:
     slots = [_whole("slot", slot) for slot in sum(listed, [])]
     if len(set(slots)) < len(slots):
         raise ProtocolError(f"slots occur twice in {listed}")
+
+
+def check_owners(value: object, k: Optional[int] = None, workers: int = MOST) -> None:
+    """Raise a ProtocolError unless there is one worker for each of k slots, or no such list."""
+    owners = [_whole("owner", rank, 0, workers - 1) for rank in _list("owners", value)]
+    if owners and k not in (None, len(owners)):
+        raise ProtocolError(f"owners of {len(owners)} slots, not {k}")
 
 
 def _matrix(name: str, value: object, columns: Optional[int] = None) -> Optional[np.ndarray]:

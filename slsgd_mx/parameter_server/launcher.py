@@ -9,6 +9,7 @@ heartbeats are missing and the others exit.
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import signal
 import socket
@@ -22,15 +23,18 @@ from slsgd_mx import errors
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, LostError, SlsgdError
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS, SEE_LOG
+from slsgd_mx.parameter_server.losses import Losses, MalformedError
 from slsgd_mx.parameter_server.node import Cluster, check_patience, check_workers, say
+from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 from slsgd_mx.runs.folder import RunFolder
-from slsgd_mx.system.files import disk_errors, warn
+from slsgd_mx.system.files import disk_errors
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
 from slsgd_mx.system.threads import thread_count
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_whole
 
 SAVING = 20.0  # seconds that worker 0 has to save, and the others to exit
+FAILED_CHECK = "'dmlc::Error'"  # in the log of a role that one of MXNet's own checks aborted
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def launch(
     Raises
     ------
     LostError
-        If processes were lost more often than ``options.restarts`` allows.
+        If processes were lost more often than ``options.restarts`` allows.  ``Losses`` counts.
     """
     from slsgd_mx.core.server import settings_of
     from slsgd_mx.parameter_server.protocol import check_divisible
@@ -78,32 +82,25 @@ def launch(
         "data_dir": data_dir and str(data_dir),
         "prefix": prefix and str(prefix),
     }
-    progress = _Progress(config, listener)
-    failures, furthest = 0, -1
+    progress, losses = _Progress(config, listener), Losses(options.restarts, folder.path)
     while True:
         if is_finished(folder, data_dir):
+            losses.report()
             folder.complete()
             start = config.epochs if progress.start is None else progress.start
             return RunResult(folder.path, folder.rows(), resumed_from=start)
         check_batch(config)
         folder.check_free()
+        began = time.monotonic()
         with _Roles(folder.path, job, options) as roles:
             try:
                 roles.watch(progress)
                 continue
             except LostError as error:
-                why = str(error)
+                lost, seconds = error, time.monotonic() - began
         if folder.finished():  # the process was lost after its work was done
             continue
-        failures = 1 if progress.epoch > furthest else failures + 1
-        furthest = max(furthest, progress.epoch)
-        if failures > options.restarts:
-            raise LostError(
-                f"{why}. That was after {options.restarts} restart(s) without getting further "
-                f"than epoch {max(0, furthest)}; the logs are in {folder.path / 'logs'}. The last "
-                "checkpoint is kept, and the same command resumes from it"
-            )
-        warn(f"{why}: restarting all processes from the last checkpoint")
+        time.sleep(losses.add(lost, progress.epoch, seconds))
 
 
 class _Progress:
@@ -138,6 +135,7 @@ class _Roles:
         options = self.options
         self.port = find_port()
         cluster = Cluster(options.workers, options.servers, "127.0.0.1", self.port)
+        self._secret = new_secret()
         names = ["scheduler", *(f"server-{number}" for number in range(options.servers))]
         names += [f"worker-{number}" for number in range(options.workers)]
         try:
@@ -154,7 +152,7 @@ class _Roles:
         role = name.split("-")[0]
         with open(self.logs / f"{name}.log", "ab") as log:
             threads = thread_count() if role == "worker" else 1
-            child = Child(threads, log, signal.SIGKILL, DMLC_NODE_HOST=cluster.host)
+            child = Child(threads, log, signal.SIGKILL, **{VARIABLE: self._secret})
         self.children[name] = child
         own = {"role": role, "cluster": asdict(cluster), "patience": self.options.patience}
         job = {"do": "slsgd_mx.parameter_server.launcher:play_role", **own, **self.job}
@@ -220,7 +218,10 @@ class _Roles:
             since = self._ended.setdefault(name, time.monotonic())
             if code == 0 and time.monotonic() - since < SAVING:
                 continue  # at the end the others exit shortly before worker 0 reports its end
-            end = "" if code == -signal.SIGKILL else tail(self.logs / f"{name}.log", 1)
+            log = self.logs / f"{name}.log"
+            if code == -signal.SIGABRT and FAILED_CHECK in tail(log, 20):
+                raise MalformedError(f"{name} received a malformed message and aborted")
+            end = "" if code == -signal.SIGKILL else tail(log, 1)
             raise LostError(f"{name} {how_it_ended(code)}" + (f" ({end})" if end else ""))
 
     def _await_exits(self) -> None:
@@ -238,11 +239,22 @@ def find_port() -> int:
         return probe.getsockname()[1]
 
 
+def stay_on_this_machine(host: str) -> None:
+    """Let ps-lite listen on one address only, whatever the user's environment says.
+
+    Some of its variables make a role listen on all addresses, or lose messages on purpose.
+    """
+    for name in [name for name in os.environ if name.startswith(("DMLC_", "PS_"))]:
+        del os.environ[name]
+    os.environ["DMLC_NODE_HOST"] = host
+
+
 def play_role(job: Message, report: Report) -> Message:
     """Be a scheduler, a server or a worker until the run ends; the job of a child process."""
     from slsgd_mx.parameter_server import roles
 
     cluster, patience = Cluster(**job["cluster"]), job["patience"]
+    stay_on_this_machine(cluster.host)
 
     def listen(progress: Any) -> None:
         event = "epoch" if progress.seconds else "start"

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from slsgd_mx.errors import ConfigError, LostError, SlsgdError
+from slsgd_mx.parameter_server.protocol import HEADER, Header
+from slsgd_mx.parameter_server.secret import Secret
 from slsgd_mx.validation import require
 
 JOINING = 60.0  # seconds that nodes have to join, or four times the patience if that is longer
@@ -133,9 +135,11 @@ class Node:
     Another node counts as lost after ``patience`` seconds without an answer or a heartbeat.
     """
 
-    def __init__(self, cluster: Cluster, role: str, patience: float) -> None:
+    def __init__(
+        self, cluster: Cluster, role: str, patience: float, secret: Optional[Secret] = None
+    ) -> None:
         check_patience(patience)
-        self.cluster, self.role, self.patience = cluster, role, patience
+        self.cluster, self.role, self.patience, self.secret = cluster, role, patience, secret
         self.joining = max(JOINING, 4 * patience)
         self.lost = ""  # which node, once one is lost
         self._sent = 0  # bytes
@@ -151,6 +155,8 @@ class Node:
             )
         cluster = self.cluster
         os.environ.update(cluster.variables(self.role))
+        if cluster.host.startswith("127.") and "DMLC_INTERFACE" not in os.environ:
+            os.environ.setdefault("DMLC_NODE_HOST", cluster.host)  # else ps-lite looks for a device
         os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
         os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # never divide a shard
         others = f"{cluster.workers} worker(s) and {cluster.servers} server(s)"
@@ -200,15 +206,21 @@ class Node:
 
     def command(self, body: str) -> None:
         """Send a command to every server and wait until all have carried it out."""
-        self.call("a command", lambda: self.kv._send_command_to_servers(0, body))
+        sealed = self.secret.seal(body)
+        self.call("a command", lambda: self.kv._send_command_to_servers(0, sealed))
 
     def init(self, keys: List[int], arrays: Sequence[Any]) -> None:
         """Create keys with worker 0's NDArrays as their values; waits for all workers."""
         if keys:
             self.call("init", lambda: self.kv.init(keys, list(arrays)), None)
 
-    def push(self, keys: List[int], arrays: Sequence[Any]) -> None:
-        """Push NDArrays, and wait until the servers have them and their memory can be reused."""
+    def push(self, keys: List[int], arrays: Sequence[Any], epoch: int, slot: int = 0) -> None:
+        """Push NDArrays, and wait until the servers have them and their memory can be reused.
+
+        Their first values become the header, which proves that this worker knows the secret.
+        """
+        for key, array in zip(keys, arrays):
+            array[:HEADER] = self.secret.header(key, Header(epoch, slot, self.rank))
         self.kv.push(keys, list(arrays))
         self._wait("a push", arrays)
 

@@ -1,11 +1,12 @@
 """What workers and servers exchange as arrays: keys, headers, a server's status, reports.
 
-Every server holds two keys.  Its *model* key is a header followed by the server's shard; a push to
-it is one worker's values for that shard, and the header names the slot and the epoch.  Its *status*
-key says how far the server is; a push to it is a worker's report that it has pushed all of its
-slots.  A third key holds what a server computed for the coordinator, block by block: inner
-products, or how often the rule uses each push.  Every follower has a key of kind ``SCORES + rank``
-for its part of an evaluation; a push to it is stored unchanged.  Nothing is ever unpickled.
+Every array starts with a header.  In a push it names the epoch, the slot and the worker, and proves
+that the worker knows the run's secret.  Every server holds two keys.  Its *model* key is the
+server's shard; a push to it is one worker's values for that shard.  Its *status* key says how far
+the server is; a push to it is a worker's report that it has pushed all of its slots.  A third key
+holds what a server computed for the coordinator, block by block: inner products, or how often the
+rule uses each push.  Every follower has a key of kind ``SCORES + rank`` for its part of an
+evaluation; a push to it is stored.  Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from slsgd_mx.rules.pipeline import blocks, find_rule
 from slsgd_mx.validation import require
 
 MODEL, STATUS, PRODUCTS, SCORES = 0, 1, 2, 2  # kinds of keys; worker 0 has no scores
-HEADER = 2  # float32 values ahead of the shard's: epoch and slot
+HEADER = 12  # float32 values ahead of all others: epoch, slot, rank and 9 pieces of a token
 MOST = 2**24  # float32 represents every whole number up to this one
-HELLO = -1  # slot or rank in a push that only shows a server where MXNet stores the key
+HELLO = -1  # slot in a push that only shows a server where MXNet stores the key
 SPREAD = 9973  # MXNet stores a key on server (9973 * key) % servers
 LARGEST_SHARD = 2**29 - 2 * HEADER  # ps-lite counts the bytes of a message in 31 bits
 
@@ -116,31 +117,37 @@ def products_size(settings: Settings, count: int) -> int:
     return HEADER + 2 * count * numbers_per_block(settings)
 
 
-def read_header(pushed: np.ndarray) -> Tuple[int, int]:
-    """Epoch and slot of a push; a ProtocolError if they are not whole numbers."""
-    epoch, slot = (float(value) for value in pushed[:HEADER])
-    if not (epoch.is_integer() and slot.is_integer()):
-        raise ProtocolError(f"epoch {epoch} and slot {slot} are not whole numbers")
-    return int(epoch), int(slot)
+class Header(NamedTuple):
+    """What a push is: of which epoch, for which slot, from which worker."""
+
+    epoch: int
+    slot: int
+    rank: int
+
+
+def read_header(pushed: np.ndarray) -> Header:
+    """Epoch, slot and rank of a push; a ProtocolError if they are not whole numbers."""
+    numbers = [float(value) for value in pushed[: len(Header._fields)]]
+    if not all(number.is_integer() for number in numbers):
+        raise ProtocolError("epoch {}, slot {}, rank {} are not whole numbers".format(*numbers))
+    return Header(*map(int, numbers))
 
 
 class WorkerReport(NamedTuple):
-    """A worker's message that it has pushed all its slots of an epoch, and what that cost."""
+    """What a worker's part of an epoch cost; sent when it has pushed all its slots."""
 
-    rank: float
-    epoch: float
     training: float = 0.0
     transfer: float = 0.0
     sent: float = 0.0
 
     def to_array(self, k: int) -> np.ndarray:
-        array = np.zeros(status_size(k) // 2)
-        array[: len(self)] = self
-        return array.view(np.float32)
+        array = np.zeros(status_size(k), np.float32)
+        array[HEADER:].view(np.float64)[: len(self)] = self
+        return array
 
     @classmethod
     def from_array(cls, array: np.ndarray) -> WorkerReport:
-        return cls(*np.array(array).view(np.float64)[: len(cls._fields)].tolist())
+        return cls(*np.array(array[HEADER:]).view(np.float64)[: len(cls._fields)].tolist())
 
 
 @dataclass
@@ -170,11 +177,12 @@ class Status:
         (3, True)
         """
         numbers = np.array([getattr(self, name) for name in NUMBERS], np.float64)
-        return np.concatenate([numbers, self.states, self.outcomes]).view(np.float32)
+        content = np.concatenate([numbers, self.states, self.outcomes]).view(np.float32)
+        return np.concatenate([np.zeros(HEADER, np.float32), content])
 
     @classmethod
     def from_array(cls, array: np.ndarray) -> Status:
-        numbers = np.array(array).view(np.float64)
+        numbers = np.array(array[HEADER:]).view(np.float64)
         values: Dict[str, Any] = dict(zip(NUMBERS, numbers.tolist()))
         for name in ("phase", "epoch", "fingerprint", "applied", "done"):
             values[name] = int(values[name])
@@ -194,4 +202,4 @@ NUMBERS = [entry.name for entry in fields(Status)][:-2]  # all but the arrays
 
 def status_size(k: int) -> int:
     """Number of float32 values in a status."""
-    return 2 * (len(NUMBERS) + 2 * k)
+    return HEADER + 2 * (len(NUMBERS) + 2 * k)

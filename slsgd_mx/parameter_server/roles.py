@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any, List, Optional, Sequence
 
@@ -15,6 +16,7 @@ from slsgd_mx.errors import LostError, SlsgdError
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
 from slsgd_mx.parameter_server.node import Cluster, Node, check_workers, say
 from slsgd_mx.parameter_server.protocol import check_divisible, shard_ranges
+from slsgd_mx.parameter_server.secret import Secret
 from slsgd_mx.parameter_server.shard_server import ShardServer
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.manifest import describe
@@ -34,7 +36,7 @@ def run_scheduler(cluster: Cluster, patience: float) -> None:
 
 def run_server(cluster: Cluster, patience: float) -> None:
     """Hold a shard of the model until the workers are done."""
-    server = ShardServer(say)
+    server = ShardServer(Secret.from_environment(os.environ), say)
 
     def update(key: int, pushed: Any, stored: Any) -> None:
         memory = as_numpy(stored)
@@ -57,15 +59,16 @@ def run_worker(
     """Train this worker's share of every epoch; return the result on worker 0, else None."""
     check_divisible(settings_of(config), cluster.servers)
     check_workers(cluster.workers, config.k)
-    node = Node(cluster, "worker", patience)
+    secret = Secret.from_environment(os.environ)
+    node = Node(cluster, "worker", patience, secret)
     task = build_task(config, data_dir)
     shard_ranges(sum(v.size for v in task.values.values()), cluster.servers)  # raises if illegal
     with node:
         server = ParameterServerClient(
             node,
             settings_of(config),
-            fingerprint(config, task),
-            lambda t: share_slots(t, config, task, cluster.workers)[node.rank],
+            secret.mix(fingerprint(config, task)),
+            lambda t: share_slots(t, config, task, cluster.workers),
             task.score_sizes(cluster.workers),
             config.deadline,
         )

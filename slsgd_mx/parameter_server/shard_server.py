@@ -25,6 +25,7 @@ from slsgd_mx.parameter_server.commands import (
     End,
     Multiply,
     Weigh,
+    check_owners,
     read_command,
 )
 from slsgd_mx.parameter_server.protocol import (
@@ -34,6 +35,7 @@ from slsgd_mx.parameter_server.protocol import (
     PRODUCTS,
     SCORES,
     STATUS,
+    Header,
     Phase,
     ProtocolError,
     State,
@@ -41,11 +43,11 @@ from slsgd_mx.parameter_server.protocol import (
     WorkerReport,
     find_key,
     products_size,
-    read_header,
     shard_blocks,
     shard_ranges,
     status_size,
 )
+from slsgd_mx.parameter_server.secret import Secret
 from slsgd_mx.rules.pipeline import blocks, find_rule, sampled
 
 LONGEST = 300  # characters of a log line about a message
@@ -54,13 +56,17 @@ LONGEST = 300  # characters of a log line about a message
 class ShardServer:
     """Stores pushes in slots, aggregates them when an epoch is committed, publishes its status.
 
-    ``log`` is called with a line about every message that is ignored.
+    Messages whose sender does not know the ``secret`` are ignored.  ``log`` is called with a line
+    about every message that is ignored.
     """
 
     def __init__(
-        self, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+        self,
+        secret: Secret,
+        log: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.log, self.clock = log, clock
+        self.secret, self.log, self.clock = secret, log, clock
         self.setup: Optional[Configure] = None
         self.status = Status()
         self.shard: Optional[Shard] = None
@@ -70,13 +76,14 @@ class ShardServer:
         self._products: Optional[np.ndarray] = None  # inner products: memory that worker 0 pulls
         self._extra: Set[int] = set()  # rows for colluders that arrived in the current epoch
         self._reports: Dict[int, WorkerReport] = {}  # of the current epoch, by rank
+        self._owners: Sequence[int] = ()  # the worker of every slot in the current epoch
         self._began: Optional[float] = None  # when the current epoch began, if it has a deadline
         self._busy = 0.0  # seconds of inner products and attacks in the current epoch
 
     def command(self, body: Union[str, bytes]) -> None:
         """Carry out a command, or ignore it."""
         try:
-            self._carry_out(read_command(body))
+            self._carry_out(read_command(self.secret.open(body)))
         except ProtocolError as error:
             self.log(f"command ignored: {str(error)[:LONGEST]}")
         except Exception as error:  # of a rule or an attack, which may be a user's
@@ -91,19 +98,22 @@ class ShardServer:
         ``pushed`` is valid only during the call; ``stored`` is the memory that workers pull from.
         """
         try:
+            header = self.secret.check(key, pushed)
             if self.setup is None:
                 raise ProtocolError("the server is not configured yet")
             if pushed.shape != stored.shape or pushed.dtype != np.float32:
                 raise ProtocolError(f"{pushed.dtype} {pushed.shape}, not float32 {stored.shape}")
+            if header.rank not in range(self.setup.workers):
+                raise ProtocolError(f"there is no worker {header.rank}")
             server, kind = find_key(key, self.setup.servers)
             if kind == MODEL:
-                self._take_model(server, pushed, stored)
+                self._take_model(server, header, pushed, stored)
             elif kind == STATUS:
-                self._take_report(pushed, stored)
+                self._take_report(header, pushed, stored)
             elif kind == PRODUCTS:
-                self._take_products(server, stored)
+                self._take_products(server, header, stored)
             elif kind - SCORES in range(1, self.setup.workers):
-                stored[...] = pushed
+                self._take_score(kind - SCORES, header, pushed, stored)
             else:
                 raise ProtocolError("unknown key")
         except ProtocolError as error:
@@ -112,12 +122,15 @@ class ShardServer:
 
     # ---- pushes
 
-    def _take_model(self, server: int, pushed: np.ndarray, stored: np.ndarray) -> None:
+    def _take_model(
+        self, server: int, header: Header, pushed: np.ndarray, stored: np.ndarray
+    ) -> None:
         start, stop = shard_ranges(self.setup.size, self.setup.servers)[server]
         if stored.size != HEADER + stop - start:
             raise ProtocolError(f"{stored.size} values, not {HEADER + stop - start}")
-        epoch, slot = read_header(pushed)
+        epoch, slot, rank = header
         if slot == HELLO:
+            _check_coordinator(rank)
             return self._adopt(server, (start, stop), stored)
         if self.shard is None or server != self.server:
             raise ProtocolError("this server does not hold that shard")
@@ -129,6 +142,8 @@ class ShardServer:
         rows = k if self.setup.settings.attack is None else 2 * k + 1
         if not 0 <= slot < rows:
             raise ProtocolError(f"slot={slot}: needs 0 <= slot < {rows}")
+        if self._owners and slot < 2 * k and self._owners[slot % k] != rank:
+            raise ProtocolError(f"slot {slot} of epoch {epoch} is not trained by worker {rank}")
         if slot in self._extra or (slot < k and self.status.states[slot] != State.NONE):
             raise ProtocolError(f"slot {slot} of epoch {epoch} has been pushed already")
         if slot >= k:
@@ -157,29 +172,40 @@ class ShardServer:
         self._model, self.server = stored, server
         self._start_if_ready()
 
-    def _take_products(self, server: int, stored: np.ndarray) -> None:
+    def _take_products(self, server: int, header: Header, stored: np.ndarray) -> None:
         """Remember where worker 0 pulls inner products from; what is pushed does not matter."""
+        _check_coordinator(header.rank)
         first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
         if stored.size != products_size(self.setup.settings, last - first):
             raise ProtocolError(f"{stored.size} values are not inner products")
         if self._products is None:
             self._products = stored
 
-    def _take_report(self, pushed: np.ndarray, stored: np.ndarray) -> None:
+    def _take_score(
+        self, rank: int, header: Header, pushed: np.ndarray, stored: np.ndarray
+    ) -> None:
+        """Store a follower's part of an evaluation, without the token."""
+        if header.rank != rank:
+            raise ProtocolError(f"score of worker {rank} from worker {header.rank}")
+        stored[HEADER:] = pushed[HEADER:]
+        stored[:HEADER] = 0
+        stored[0] = header.epoch
+
+    def _take_report(self, header: Header, pushed: np.ndarray, stored: np.ndarray) -> None:
         if stored.size != status_size(self.setup.settings.k):
             raise ProtocolError(f"{stored.size} values, not {status_size(self.setup.settings.k)}")
-        if self._board is None:
-            self._board = stored
-            self._start_if_ready()
-        report = WorkerReport.from_array(pushed)
-        if report.rank == HELLO:
+        if header.slot == HELLO:
+            _check_coordinator(header.rank)
+            if self._board is None:
+                self._board = stored
+                self._start_if_ready()
             return
-        followers = range(1, self.setup.workers)  # worker 0, the coordinator, does not report
-        if report.rank not in followers or report.epoch != self.status.epoch + 1:
-            raise ProtocolError(f"report of worker {report.rank} on epoch {report.epoch}")
-        if self.status.phase != Phase.RUNNING or not all(0 <= cost <= 2**48 for cost in report[2:]):
-            raise ProtocolError(f"report of impossible costs {report[2:]}")
-        self._reports[int(report.rank)] = report
+        if header.rank == 0 or header.epoch != self.status.epoch + 1:  # worker 0 does not report
+            raise ProtocolError(f"report of worker {header.rank} on epoch {header.epoch}")
+        report = WorkerReport.from_array(pushed)
+        if self.status.phase != Phase.RUNNING or not all(0 <= cost <= 2**48 for cost in report):
+            raise ProtocolError(f"report of impossible costs {tuple(report)}")
+        self._reports[header.rank] = report
         self._count_reports()
 
     def _start_if_ready(self) -> None:
@@ -225,7 +251,7 @@ class ShardServer:
         k = setup.settings.k
         self.status.epoch, self.status.fingerprint = setup.epoch, setup.fingerprint
         self.status.states, self.status.outcomes = np.zeros(k), np.zeros(k)
-        self.setup = setup
+        self.setup, self._owners = setup, setup.owners
 
     def _multiply(self, multiply: Multiply) -> None:
         """Write the inner products on each block where worker 0 pulls them from."""
@@ -260,7 +286,7 @@ class ShardServer:
         for part in parts:
             numbers[start : start + part.size] = part.reshape(-1)
             start += part.size
-        self._products[:HEADER] = epoch, part.size
+        self._products[:2] = epoch, part.size
 
     def _collude(self, command: Collude) -> None:
         """Write what the attackers push into their slots."""
@@ -310,7 +336,7 @@ class ShardServer:
         if commit.applied:
             accepted, matrix = sorted(commit.accepted), commit.matrix
             aggregate(self.shard, settings, commit.epoch, accepted, commit.alpha, matrix)
-        self._model[:HEADER] = commit.epoch, 0
+        self._model[0] = commit.epoch
         status.epoch, status.applied = commit.epoch, int(commit.applied)
         status.aggregation = self._busy + self.clock() - began
         self._busy = 0.0
@@ -321,10 +347,11 @@ class ShardServer:
         status.states = np.zeros(settings.k)
         self._reports.clear()
         self._count_reports()
-        self._began = None
+        self._began, self._owners = None, commit.owners
 
     def _check_commit(self, commit: Commit) -> None:
         settings, states = self.setup.settings, self.status.states
+        check_owners(commit.owners, settings.k, self.setup.workers)
         if any(slot >= settings.k for slot in [*commit.accepted, *commit.refused]):
             raise ProtocolError(f"slots are out of range: needs 0 <= slot < {settings.k}")
         if any(states[slot] not in (State.FINITE, State.NOT_FINITE) for slot in commit.refused):
@@ -343,3 +370,8 @@ class ShardServer:
         """Write the status where workers pull it from."""
         if self._board is not None:
             self._board[:] = self.status.to_array()
+
+
+def _check_coordinator(rank: int) -> None:
+    if rank != 0:
+        raise ProtocolError(f"worker {rank} is not the coordinator")

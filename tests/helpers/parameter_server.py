@@ -10,8 +10,9 @@ from pathlib import Path
 import slsgd_mx
 from slsgd_mx.parameter_server.launcher import find_port
 from slsgd_mx.parameter_server.node import Cluster
+from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 
-PATIENCE = 120  # seconds until a test gives up
+PATIENCE = 300  # seconds until a test gives up, on a busy machine
 COMMAND = """
 from slsgd_mx.cli import main
 from slsgd_mx.figures import build
@@ -62,19 +63,20 @@ class Roles:
 
     def __init__(self, folder, workers, servers, host="127.0.0.1"):
         self.folder, self.cluster = Path(folder), Cluster(workers, servers, host, find_port())
-        self.processes = {}
+        self.processes, self.secret = {}, new_secret()
 
-    def start(self, name, *arguments, code=COMMAND, prefix=(), node=None):
+    def start(self, name, *arguments, code=COMMAND, prefix=(), node=None, secret=None):
         """Start a role; ``name`` is also the name of its log, ``arguments`` follow ``slsgd-mx``."""
         role = name.split("-")[0]
         own = {**self.cluster.variables(role), "DMLC_NODE_HOST": node or self.cluster.host}
+        own[VARIABLE] = secret or self.secret
         command = [*prefix, sys.executable, "-c", code, *map(str, arguments)]
         with open(self.log(name), "ab") as log:
             streams = dict(stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
             self.processes[name] = subprocess.Popen(command, env=environment(**own), **streams)
         return self.processes[name]
 
-    def start_all(self, words, patience=30, code=COMMAND, different=(), places=None):
+    def start_all(self, words, patience=30, code=COMMAND, different=(), places=None, secrets=None):
         """Start all roles, on ``places[name]``; ``different`` are further words of worker 1."""
         names = ["scheduler", *(f"server-{number}" for number in range(self.cluster.servers))]
         for name in [*names, *(f"worker-{number}" for number in range(self.cluster.workers))]:
@@ -83,7 +85,8 @@ class Roles:
             if role == "worker":
                 arguments += ["--", *words, *(different if name == "worker-1" else ())]
             program = code if role == "worker" else COMMAND
-            self.start(name, *arguments, code=program, **place)
+            own = (secrets or {}).get(name)
+            self.start(name, *arguments, code=program, secret=own, **place)
 
     def say(self, *texts):
         """In how many logs of workers each of the texts occurs."""

@@ -12,6 +12,7 @@ from slsgd_mx.parameter_server.protocol import (
     HELLO,
     MODEL,
     STATUS,
+    Header,
     Phase,
     Status,
     WorkerReport,
@@ -20,7 +21,10 @@ from slsgd_mx.parameter_server.protocol import (
     shard_ranges,
     status_size,
 )
+from slsgd_mx.parameter_server.secret import Secret
 from slsgd_mx.parameter_server.shard_server import ShardServer
+
+SECRET = Secret("known to all roles")
 
 
 class Host:
@@ -28,7 +32,7 @@ class Host:
 
     def __init__(self, number, setup, clock):
         self.number, self.setup, self.log = number, setup, []
-        self.server = ShardServer(self.log.append, clock)
+        self.server = ShardServer(SECRET, self.log.append, clock)
         self.start, self.stop = shard_ranges(setup.size, setup.servers)[number]
         self.model = np.zeros(HEADER + self.stop - self.start, np.float32)
         self.board = np.zeros(status_size(setup.settings.k), np.float32)
@@ -37,25 +41,31 @@ class Host:
         return key_on(self.number, self.setup.servers, kind)
 
     def command(self, command):
-        self.server.command(command if isinstance(command, (str, bytes)) else to_json(command))
+        body = command if isinstance(command, (str, bytes)) else to_json(command)
+        self.server.command(seal(body))
 
     def greet_model(self, x):
         """MXNet has stored the initial value; the first push shows the server where."""
-        self.model[:HEADER] = self.setup.epoch, HELLO
+        self.model[0] = self.setup.epoch
         self.model[HEADER:] = x[self.start : self.stop]
-        self.server.push(self.key(MODEL), self.model.copy(), self.model)
+        self.send(MODEL, self.model.copy(), self.model, self.setup.epoch, HELLO)
 
     def greet_status(self):
-        self.report(HELLO, 0)
+        self.report(0, self.setup.epoch, slot=HELLO)
 
-    def push(self, epoch, slot, flat):
-        pushed = np.concatenate([[epoch, slot], flat[self.start : self.stop]]).astype(np.float32)
-        self.server.push(self.key(MODEL), pushed, self.model)
+    def push(self, epoch, slot, flat, rank=0):
+        part = flat[self.start : self.stop]
+        pushed = np.concatenate([np.zeros(HEADER), part]).astype(np.float32)
+        self.send(MODEL, pushed, self.model, epoch, slot, rank)
         pushed[:] = math.nan  # it is valid only during the call
 
-    def report(self, *numbers):
-        pushed = WorkerReport(*numbers).to_array(self.setup.settings.k)
-        self.server.push(self.key(STATUS), pushed, self.board)
+    def report(self, rank, epoch, *costs, slot=0):
+        pushed = WorkerReport(*costs).to_array(self.setup.settings.k)
+        self.send(STATUS, pushed, self.board, epoch, slot, rank)
+
+    def send(self, kind, pushed, stored, epoch, slot=0, rank=0):
+        """A push as a worker of this run sends it."""
+        self.server.push(self.key(kind), sign(self.key(kind), pushed, epoch, slot, rank), stored)
 
     @property
     def status(self):
@@ -78,10 +88,11 @@ class Cluster:
 
     def __init__(self, x, servers=1, k=4, b=1, replaced=(), epoch=0, workers=3, **options):
         limit, places = options.pop("deadline", None), options.pop("places", ())
+        owners = options.pop("owners", ())
         choices = Settings(k, b, **options)
         self.now, self.epoch, self.x = 100.0, epoch, x
         sizes = workers, servers, x.size, list(replaced)
-        self.setup = Configure(choices, *sizes, epoch, 77, limit, list(places))
+        self.setup = Configure(choices, *sizes, epoch, 77, limit, list(places), [], list(owners))
         self.hosts = [Host(number, self.setup, lambda: self.now) for number in range(servers)]
 
     def command(self, command):
@@ -141,6 +152,19 @@ def only(host):
     return host.log.pop()
 
 
-def header(epoch, slot, size=7):
+def sign(key, pushed, epoch, slot=0, rank=0):
+    """The push with a header that is right for the secret, even if its numbers make no sense."""
+    numbers = [int(n) if float(n).is_integer() else n for n in (epoch, slot, rank)]
+    pushed[:HEADER] = SECRET.header(key, Header(*numbers))
+    return pushed
+
+
+def seal(body):
+    """A command with the digest of the secret ahead of it, whatever its text is."""
+    text = body.encode(errors="surrogatepass") if isinstance(body, str) else body
+    return SECRET._digest("command", text).hex().encode() + text
+
+
+def header(key, epoch, slot, size=7, rank=0):
     """A push of ones as it arrives from the network."""
-    return np.concatenate([[epoch, slot], np.ones(size)]).astype(np.float32)
+    return sign(key, np.ones(HEADER + size, np.float32), epoch, slot, rank)

@@ -19,19 +19,19 @@ def configure(**changes):
     settings = dict(k=5, b=1, rule="trimmed-mean", nonfinite="reject", attack=None, seed=4)
     values = dict(workers=3, servers=2, size=20, replaced=[[0, 4], [18, 20]], epoch=7)
     values.update(do="configure", settings=settings, fingerprint=99, deadline=2.5)
-    values.update(places=[["w", 0, 20]], sources=[])
+    values.update(places=[["w", 0, 20]], sources=[], owners=[0, 2, 1, 0, 2])
     inner = {name: changes.pop(name) for name in list(changes) if name in settings}
     return {**values, "settings": {**settings, **inner}, **changes}
 
 
 def commit(**changes):
     values = dict(epoch=8, alpha=0.5, accepted=[0, 2, 3], refused=[1], applied=True, matrix=None)
-    return {"do": "commit", **values, **changes}
+    return {"do": "commit", **values, "owners": [], **changes}
 
 
 LEGAL = [configure(), {"do": "begin", "epoch": 3}, commit(), {"do": "end"}]
 LARGEST = [
-    configure(k=MOST, b=0),
+    configure(k=MOST, b=0, owners=[]),
     configure(workers=MOST, epoch=MOST, fingerprint=2**48),
     configure(size=2**36, servers=1024, replaced=[[2**36, 2**36]], places=[]),
     {"do": "begin", "epoch": MOST},
@@ -115,6 +115,8 @@ WRONG = {
         "epoch": [*NOT_WHOLE, MOST + 1],
         "fingerprint": [*NOT_WHOLE, 2**48 + 1],
         "deadline": [*NOT_NUMBERS, 0, 0.0, -1, -1e-300],
+        "owners": [None, True, 1, "0", {}, [0], [0] * 6, [0, 1, 2, 0, 3], [0, 1, 2, 0, -1]]
+        + [[0, 1, 2, 0, wrong] for wrong in NOT_WHOLE],
         "k": [*NOT_WHOLE, 0, 2, MOST + 1],
         "b": [None, True, -1, 1.0, "1", [], {}, math.nan, INFINITE, 3, 10**400],
         "rule": [None, True, 0, 0.5, "best", "", [], ["mean"], {}, {"mean": 1}, math.nan],
@@ -128,6 +130,7 @@ WRONG = {
         + [[math.nan], [0, 0], [1], [MOST + 1], {}, {"0": 0}],
         "refused": [None, True, 1, 0.5, "", "1", [-1], [1.0], [True], ["1"], [None], [[1]], [{}]]
         + [[math.nan], [1, 1], [0], [MOST + 1], {}, {"1": 1}],
+        "owners": [None, True, 1, "0", {}, [-1], [MOST], [0.5], ["0"], [True], [[0]]],
         "applied": [None, 0, 1, 0.5, "true", [], {}, math.nan],
     },
 }
@@ -176,7 +179,7 @@ def test_errors_name_the_value_and_the_legal_range(values, message):
 @pytest.mark.parametrize("values", LEGAL, ids=lambda values: values["do"])
 def test_fields_missing_or_too_many(values):
     name = values["do"]
-    for field in set(values) - {"do", "deadline", "places", "sources", "matrix"}:
+    for field in set(values) - {"do", "deadline", "places", "sources", "matrix", "owners"}:
         text = error_of(json.dumps({key: v for key, v in values.items() if key != field}))
         assert text.startswith(f"{name}: ") and field in text
     for field in ("more", "self", "cls", "", "\ud800", "__class__"):

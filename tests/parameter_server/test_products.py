@@ -10,7 +10,7 @@ from slsgd_mx import ModelServer
 from slsgd_mx.attacks import ATTACKS, Attack
 from slsgd_mx.core.server import Server
 from slsgd_mx.parameter_server.commands import Collude, Commit, Multiply, Weigh
-from slsgd_mx.parameter_server.protocol import HEADER, PRODUCTS, finite_slots, products_size
+from slsgd_mx.parameter_server.protocol import HEADER, HELLO, PRODUCTS, finite_slots, products_size
 from slsgd_mx.registry import number
 from slsgd_mx.rules import PRE_AGGREGATIONS, RULES, PreAggregation, Rule
 from slsgd_mx.system.mxnet import mx
@@ -30,7 +30,7 @@ class Remote(Server):
             blocks = len(host.server.shard.blocks)
             size = products_size(self.settings, blocks)
             self.memory[host] = np.zeros(size, np.float32)
-            host.server.push(host.key(PRODUCTS), self.memory[host].copy(), self.memory[host])
+            host.send(PRODUCTS, self.memory[host].copy(), self.memory[host], 0, HELLO)
 
     def start(self, epoch): ...
 

@@ -18,6 +18,7 @@ from slsgd_mx.parameter_server.protocol import (
     NUMBERS,
     SPREAD,
     STATUS,
+    Header,
     ProtocolError,
     Status,
     WorkerReport,
@@ -91,18 +92,18 @@ def test_shard_of_two_gigabytes_is_too_large(servers):
     assert 4 * (LARGEST_SHARD + HEADER) < 2**31
 
 
-@given(st.integers(0, 2**24), st.integers(HELLO, 2**24))
-def test_headers(epoch, slot):
-    pushed = np.array([epoch, slot, 7, 8], np.float32)
-    assert read_header(pushed) == (epoch, slot)
+@given(st.integers(0, 2**24), st.integers(HELLO, 2**24), st.integers(0, 2**24))
+def test_headers(epoch, slot, rank):
+    pushed = np.array([epoch, slot, rank, 8], np.float32)
+    assert read_header(pushed) == Header(epoch, slot, rank)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.5, -0.25, 1e-30])
-@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("position", [0, 1, 2])
 def test_headers_that_are_not_whole_numbers(bad, position):
     pushed = np.ones(4, np.float32)
     pushed[position] = bad
-    with pytest.raises(ProtocolError, match="epoch .* and slot .* are not whole numbers"):
+    with pytest.raises(ProtocolError, match="epoch .*, slot .*, rank .* are not whole numbers"):
         read_header(pushed)
 
 
@@ -120,7 +121,7 @@ def bits(values):
     return np.array(values, np.float64).tobytes()
 
 
-@given(st.tuples(doubles, doubles, doubles, doubles, doubles), st.integers(1, 12))
+@given(st.tuples(doubles, doubles, doubles), st.integers(1, 12))
 def test_reports_are_transmitted_bit_for_bit(numbers, k):
     array = transmit(WorkerReport(*numbers).to_array(k))
     assert array.size == status_size(k)

@@ -123,7 +123,7 @@ def worker(monkeypatch):
             rank=rank, cluster=CLUSTER, command=sent.append, take_sent=lambda: 5, sent=sent
         )
         return ParameterServerClient(
-            node, Settings(4), 7, lambda t: range(4), [0, 0], deadline=deadline
+            node, Settings(4), 7, lambda t: [range(4)] * 2, [0, 0], deadline=deadline
         )
 
     def train(made):

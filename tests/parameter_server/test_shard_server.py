@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slsgd_mx import ModelServer
 from slsgd_mx.parameter_server.commands import Begin, Commit
-from slsgd_mx.parameter_server.protocol import HEADER, HELLO, Phase, State
+from slsgd_mx.parameter_server.protocol import HEADER, Phase, State
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.system.mxnet import mx
 
@@ -118,13 +118,13 @@ def test_resumed_run_takes_its_epoch_from_the_configuration():
     host = many.hosts[0]
     status = host.status
     assert (status.phase, status.epoch, status.fingerprint) == (Phase.RUNNING, 41, 77)
-    assert host.model[:HEADER].tolist() == [41, HELLO]
+    assert host.model[:HEADER].tolist() == [41] + [0] * (HEADER - 1)  # without a token
     many.push(0, normal(7), epoch=1)
     assert "slot 0 of epoch 1 in epoch 42" in only(host)
     many.push(0, normal(7), epoch=42)
     assert host.log == [] and host.status.states[0] == FINITE
     many.commit(0.5)
-    assert host.model[:HEADER].tolist() == [42, 0]
+    assert host.model[:HEADER].tolist() == [42] + [0] * (HEADER - 1)
 
 
 def test_aggregation_is_timed(monkeypatch):

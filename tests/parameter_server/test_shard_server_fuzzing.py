@@ -1,7 +1,7 @@
 """Any messages in any order: shard servers hold the same bytes as a simple reference."""
 
 import numpy as np
-from helpers.servers import Cluster, normal
+from helpers.servers import Cluster, normal, sign
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +54,7 @@ messages = st.one_of(
         st.booleans(),
     ),
     st.tuples(st.just("header"), st.floats(width=32), st.floats(width=32)),
-    st.tuples(st.just("memory"), st.integers(0, 12), st.sampled_from(["f4", "f8", "i4", "u1"])),
+    st.tuples(st.just("memory"), st.integers(0, 24), st.sampled_from(["f4", "f8", "i4", "u1"])),
     st.tuples(st.just("key"), st.integers(4, 2**40) | st.integers(-(2**40), -1)),
     st.tuples(st.just("report"), st.floats(), st.floats(), st.floats()),
     st.tuples(
@@ -87,12 +87,13 @@ def send(many, reference, kind, *values):
     for host in many.hosts:
         if kind == "header" and not all(float(value).is_integer() for value in values):
             pushed = host.model.copy()
-            pushed[:HEADER] = values
-            host.server.push(host.key(MODEL), pushed, host.model)
+            host.send(MODEL, pushed, host.model, *values)
         elif kind == "memory" and (values[0] != host.model.size or values[1] != "f4"):
             host.server.push(host.key(MODEL), np.ones(*values), host.model)
+            if values[0] >= HEADER:
+                host.send(MODEL, np.ones(*values), host.model, 1)
         elif kind == "key":
-            host.server.push(values[0], host.model + 1, host.model.copy())
+            host.server.push(values[0], sign(values[0], host.model + 1, 1), host.model.copy())
         elif kind == "report":
             host.report(*values)
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from helpers.servers import Cluster, header, normal, only, started
+from helpers.servers import SECRET, Cluster, header, normal, only, started
 
 from slsgd_mx.core.collusion import Settings
-from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End
+from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End, to_json
 from slsgd_mx.parameter_server.protocol import (
     HEADER,
     HELLO,
@@ -16,11 +16,14 @@ from slsgd_mx.parameter_server.protocol import (
     PRODUCTS,
     SCORES,
     STATUS,
+    Header,
     Phase,
     State,
     WorkerReport,
+    key_on,
     status_size,
 )
+from slsgd_mx.parameter_server.secret import Secret
 
 
 def configured(**options):
@@ -30,10 +33,18 @@ def configured(**options):
     return many, many.hosts[0]
 
 
-def check_ignored(host, message, send, *arguments):
+SIZE = HEADER + 7  # of the arrays that these tests push
+
+
+def push(epoch, slot, size=7, rank=0):
+    """A push of ones to the model of the only server."""
+    return header(key_on(0, 1, MODEL), epoch, slot, size, rank)
+
+
+def check_ignored(host, message, send, *arguments, **options):
     """A message changes nothing, and the one line in the log contains ``message``."""
     before = host.frozen()
-    send(*arguments)
+    send(*arguments, **options)
     line = only(host)
     assert "ignored: " in line and message in line
     assert host.frozen() == before
@@ -73,14 +84,14 @@ def test_server_runs_once_it_knows_both_keys(model_first, why):
 def test_first_pushes_of_another_size_are_ignored():
     many, host = configured()
     for size in (6, 8):
-        wrong = header(0, HELLO, size)
-        host.server.push(host.key(MODEL), wrong.copy(), wrong)
-        assert f"{HEADER + size} values, not 9" in only(host)
+        wrong = np.zeros(HEADER + size, np.float32)
+        host.send(MODEL, wrong.copy(), wrong, 0, HELLO)
+        assert f"{HEADER + size} values, not {SIZE}" in only(host)
     for k in (3, 5):
-        wrong = WorkerReport(HELLO, 0).to_array(k)
-        host.server.push(host.key(STATUS), wrong.copy(), wrong)
+        wrong = WorkerReport().to_array(k)
+        host.send(STATUS, wrong.copy(), wrong, 0, HELLO)
         assert f"{status_size(k)} values, not {status_size(4)}" in only(host)
-        assert wrong.tobytes() == WorkerReport(HELLO, 0).to_array(k).tobytes()
+        assert not wrong.any()
     host.greet_model(many.x)
     assert host.server.status.phase == Phase.WAITING
     host.greet_status()
@@ -126,19 +137,25 @@ def test_whole_model_rule_runs_on_one_server(least_norm):
 @pytest.mark.parametrize(
     "pushed, message",
     [
-        (header(0, 0), "slot 0 of epoch 0 in epoch 1"),
-        (header(2, 0), "slot 0 of epoch 2 in epoch 1"),
-        (header(1, 4), "slot=4: needs 0 <= slot < 4"),
-        (header(1, -2), "slot=-2: needs 0 <= slot < 4"),
-        (header(1, math.nan), "epoch 1.0 and slot nan are not whole numbers"),
-        (header(1.5, 0), "epoch 1.5 and slot 0.0 are not whole numbers"),
-        (header(1, 1), "slot 1 of epoch 1 has been pushed already"),
-        (header(1, 0, size=6), "float32 (8,), not float32 (9,)"),
-        (header(1, 0).reshape(3, 3), "float32 (3, 3), not float32 (9,)"),
-        (header(1, 0)[:0], "float32 (0,), not float32 (9,)"),
-        (header(1, 0).astype(np.float64), "float64 (9,), not float32 (9,)"),
-        (header(1, 0).astype(np.int32), "int32 (9,), not float32 (9,)"),
-        (header(1, HELLO), "the model is initialised already"),
+        (push(0, 0), "slot 0 of epoch 0 in epoch 1"),
+        (push(2, 0), "slot 0 of epoch 2 in epoch 1"),
+        (push(1, 4), "slot=4: needs 0 <= slot < 4"),
+        (push(1, -2), "slot=-2: needs 0 <= slot < 4"),
+        (push(1, math.nan), "epoch 1.0, slot nan, rank 0.0 are not whole numbers"),
+        (push(1.5, 0), "epoch 1.5, slot 0.0, rank 0.0 are not whole numbers"),
+        (push(1, 0, rank=math.inf), "epoch 1.0, slot 0.0, rank inf are not whole numbers"),
+        (push(1, 1), "slot 1 of epoch 1 has been pushed already"),
+        (push(1, 0, size=6), f"float32 ({SIZE - 1},), not float32 ({SIZE},)"),
+        (push(1, 0)[: HEADER - 1], f"float32 ({HEADER - 1},) has no header"),
+        (push(1, 0)[:HEADER], f"float32 ({HEADER},), not float32 ({SIZE},)"),
+        (push(1, 0).reshape(1, SIZE), f"float32 (1, {SIZE}) has no header"),
+        (push(1, 0)[:0], "float32 (0,) has no header"),
+        (push(1, 0).astype(np.float64), f"float64 ({SIZE},) has no header"),
+        (push(1, 0).astype(np.int32), f"int32 ({SIZE},) has no header"),
+        (push(1, HELLO), "the model is initialised already"),
+        (push(1, HELLO, rank=1), "worker 1 is not the coordinator"),
+        (push(1, 0, rank=3), "there is no worker 3"),
+        (push(1, 0, rank=-1), "there is no worker -1"),
     ],
 )
 def test_pushes_that_are_ignored(pushed, message):
@@ -149,27 +166,94 @@ def test_pushes_that_are_ignored(pushed, message):
     check_ignored(host, line, host.server.push, key, pushed, host.model)
 
 
+def test_only_the_worker_that_trains_a_slot_pushes_into_it():
+    many = started(owners=[0, 1, 2, 1], attack="alie")
+    host = many.hosts[0]
+    for slot, rank in [(0, 1), (0, 2), (1, 0), (2, 0), (3, 2), (4, 1), (7, 0)]:  # 4 to 7: starts
+        line = f"slot {slot} of epoch 1 is not trained by worker {rank}"
+        check_ignored(host, line, host.push, 1, slot, normal(7), rank)
+    for slot, rank in [(0, 0), (1, 1), (2, 2), (3, 1), (4, 0), (7, 1), (8, 2)]:  # 8: the target
+        host.push(1, slot, normal(7), rank)
+    assert host.log == [] and host.status.states.tolist() == [State.FINITE] * 4
+    for owners, why in [([0, 1], "owners of 2 slots, not 4"), ([0, 1, 2, 3], "owner=3 is not a ")]:
+        commit = Commit(1, 0.5, [0, 1, 2], [], True, None, owners)
+        check_ignored(host, why, host.command, commit)
+    host.command(Commit(1, 0.5, [0, 1, 2], [], True, None, [2, 2, 2, 2]))
+    check_ignored(host, "is not trained by worker 0", host.push, 2, 0, normal(7))
+    host.push(2, 0, normal(7), 2)
+    assert host.log == [] and host.status.states[0] == State.FINITE
+
+
+def test_messages_that_do_not_know_the_secret_are_ignored():
+    many = started()
+    host, key = many.hosts[0], many.hosts[0].key(MODEL)
+    other, why = Secret("another long secret"), "it does not come from a process that knows SLSGD"
+    wrong = {
+        "no token": np.zeros(HEADER - 3),
+        "another secret": other.header(key, Header(1, 0, 0))[3:],
+        "of another key": SECRET.header(key + 1, Header(1, 0, 0))[3:],
+        "of another epoch": SECRET.header(key, Header(2, 0, 0))[3:],
+        "of another slot": SECRET.header(key, Header(1, 1, 0))[3:],
+        "of another worker": SECRET.header(key, Header(1, 0, 1))[3:],
+        "one bit": push(1, 0)[3:HEADER] + np.eye(1, HEADER - 3, 4)[0],
+        "negative zero": np.full(HEADER - 3, -0.0),
+        "nan": np.full(HEADER - 3, math.nan),
+    }
+    for name, token in wrong.items():
+        pushed = push(1, 0)
+        assert not np.array_equal(pushed[3:HEADER], token), name
+        pushed[3:HEADER] = token
+        check_ignored(host, why, host.server.push, key, pushed, host.model)
+    text = to_json(End())
+    for body in (
+        text,
+        other.seal(text),
+        SECRET.seal(text) + " ",
+        SECRET.seal(text)[1:],
+        "",
+        b"\xff",
+    ):
+        check_ignored(host, why, host.server.command, body)
+    assert host.status.phase == Phase.RUNNING
+    host.server.push(key, push(1, 0), host.model)
+    host.server.command(SECRET.seal(text))
+    assert host.log == [] and host.status.phase == Phase.ENDED
+
+
+def test_workers_cannot_pull_a_token():
+    host = started(servers=1, workers=2).push_all(range(4)).hosts[0]
+    stored = np.zeros(HEADER + 3, np.float32)
+    host.send(SCORES + 1, np.ones(HEADER + 3, np.float32), stored, 7, rank=1)
+    for memory in (stored, host.model, host.board):
+        assert not memory[1:HEADER].any()
+    assert stored[0] == 7
+
+
 def test_pushes_to_unknown_keys_or_other_memory_are_ignored():
     host = started(servers=1, workers=3).hosts[0]
-    line = "push to key 2 ignored: 9 values are not inner products"
-    check_ignored(host, line, host.server.push, host.key(PRODUCTS), header(1, 0), host.model)
+    line = f"push to key 2 ignored: {SIZE} values are not inner products"
+    check_ignored(host, line, host.send, PRODUCTS, push(1, 0), host.model, 1)
+    line = "push to key 2 ignored: worker 1 is not the coordinator"
+    check_ignored(host, line, host.send, PRODUCTS, push(1, 0), host.model, 1, 0, 1)
     for key in (-1, SCORES + 3, 2**40):
         line = f"push to key {key} ignored: unknown key"
-        check_ignored(host, line, host.server.push, key, header(1, 0), host.model)
-    for size in (0, 1, 8, 10):  # of the push and the memory
-        pushed, stored = header(1, 0, size=8)[:size], np.zeros(size, np.float32)
-        line = f"{size} values, not 9"
-        check_ignored(host, line, host.server.push, host.key(MODEL), pushed, stored)
+        check_ignored(host, line, host.server.push, key, header(key, 1, 0), host.model)
+    for size in (HEADER, SIZE - 1, SIZE + 1):  # of the push and the memory
+        pushed, stored = push(1, 0, size=8)[:size], np.zeros(size, np.float32)
+        check_ignored(host, f"{size} values, not {SIZE}", host.send, MODEL, pushed, stored, 1)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_scores_of_followers_are_stored_unchanged(rank):
     for host in started(servers=2, workers=3).hosts:
-        before, stored = host.frozen(), np.zeros(3, np.float32)
+        before, stored = host.frozen(), np.zeros(HEADER + 3, np.float32)
         scores = np.array([1.5, math.nan, -0.0], np.float32)
-        host.server.push(host.key(SCORES + rank), scores, stored)
-        assert stored.tobytes() == scores.tobytes()
+        pushed = np.concatenate([np.zeros(HEADER, np.float32), scores])
+        host.send(SCORES + rank, pushed, stored, 5, rank=rank)
+        assert stored[HEADER:].tobytes() == scores.tobytes() and stored[0] == 5
         assert host.log == [] and host.frozen() == before
+        line = f"score of worker {rank} from worker {3 - rank}"
+        check_ignored(host, line, host.send, SCORES + rank, pushed, stored, 5, 0, 3 - rank)
 
 
 @pytest.mark.parametrize("first, state", [(3, State.FINITE), (math.inf, State.NOT_FINITE)])
@@ -207,15 +291,14 @@ def test_reports_are_added_up_until_the_commit():
 
 @pytest.mark.parametrize(
     "rank, epoch",
-    [(0, 1), (3, 1), (-2, 1), (0.5, 1), (math.nan, 1), (1e300, 1)]
+    [(0, 1), (3, 1), (-2, 1), (0.5, 1), (math.nan, 1), (1e30, 1)]
     + [(1, 0), (1, 2), (1, 1.5), (1, math.nan)],
 )
 def test_reports_of_other_workers_or_epochs_are_ignored(rank, epoch):
     """Worker 0 is the coordinator: it waits until exactly the others have reported."""
     host = started(workers=3).hosts[0]
     host.report(1, 1, 1.0, 2.0, 3.0)
-    line = f"report of worker {float(rank)} on epoch {float(epoch)}"
-    check_ignored(host, line, host.report, rank, epoch, 9.0, 9.0, 9.0)
+    check_ignored(host, "", host.report, rank, epoch, 9.0, 9.0, 9.0)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, -1.0])
@@ -229,10 +312,11 @@ def test_reports_of_impossible_costs_are_ignored(bad):
 
 def test_reports_of_another_size_and_a_second_hello_are_ignored():
     host = started().hosts[0]
-    report, before = WorkerReport(1, 1).to_array(5), host.frozen()
+    report, before = WorkerReport().to_array(5), host.frozen()
     line = f"({status_size(5)},), not float32 ({status_size(4)},)"
-    check_ignored(host, line, host.server.push, host.key(STATUS), report, host.board)
-    host.report(HELLO, 0, 1.0)
+    check_ignored(host, line, host.send, STATUS, report, host.board, 1, 0, 1)
+    check_ignored(host, "worker 1 is not", host.report, 1, 0, slot=HELLO)
+    host.report(0, 0, 1.0, slot=HELLO)
     assert host.log == [] and host.frozen() == before
 
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from helpers.parameter_server import COMMAND, alive, children
 
 from slsgd_mx.cli import main, planning
+from slsgd_mx.plugins import VARIABLE
 from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.system.processes import environment
@@ -35,6 +36,21 @@ def arguments(home, *more):
     return [*FIGURE, "--runs", str(home / "the runs"), "--figures", str(home / "pictures"), *more]
 
 
+HOLD = """
+import time
+from slsgd_mx.runs import trainer
+
+run_epoch = trainer.run_epoch
+
+def hold_epoch(t, *arguments):  # so that the command is still running when it is to be stopped
+    while t == 6:
+        time.sleep(0.01)
+    return run_epoch(t, *arguments)
+
+trainer.run_epoch = hold_epoch
+"""
+
+
 def stay_on_one_core():
     """By default the command then starts one process with one thread, on any machine."""
     if hasattr(os, "sched_setaffinity"):
@@ -43,13 +59,19 @@ def stay_on_one_core():
 
 @pytest.fixture(scope="module")
 def start():
-    """``start(home, ...)``: the command in a process that does not outlive the tests."""
+    """``start(home, ...)``: the command in a process that does not outlive the tests.
+
+    With ``hold``, no run gets beyond epoch 5.
+    """
     started = []
 
-    def start(home, *more):
+    def start(home, *more, hold=False):
+        plugins = {VARIABLE: str(home / "hold.py")} if hold else {}
+        if hold:
+            (home / "hold.py").write_text(HOLD)
         process = subprocess.Popen(
             [sys.executable, "-c", COMMAND, *arguments(home, *more)],
-            env=environment(thread_count()),
+            env=environment(thread_count(), **plugins),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # a group to send Ctrl-C to, as a terminal does
@@ -106,7 +128,7 @@ def wait_until(process, condition):
     while not condition():
         assert process.poll() is None, said_by(process)
         assert time.monotonic() < give_up, "the condition was not met in time"
-        time.sleep(0.002)
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -132,19 +154,19 @@ def test_a_dry_run_predicts_the_epochs_computed(unbroken, dry_run, tmp_path):
 
 
 def test_killed_and_interrupted_and_run_again_equals_unbroken(start, unbroken, dry_run, tmp_path):
-    process = start(tmp_path, "--jobs", "2")
+    process = start(tmp_path, "--jobs", "2", hold=True)
     wait_until(process, lambda: len(done(tmp_path)) >= 1)
     started = children(process.pid)
     assert len(started) == 2 or not Path("/proc/self/stat").exists()
     process.kill()
     process.wait()
     assert len(done(tmp_path)) < 6 and not (tmp_path / "pictures").exists()
-    give_up = time.monotonic() + PATIENCE / 10
+    give_up = time.monotonic() + PATIENCE
     while any(map(alive, started)):
         assert time.monotonic() < give_up, "a child outlives its command"
         time.sleep(0.02)
 
-    process = start(tmp_path, "--jobs", "2")
+    process = start(tmp_path, "--jobs", "2", hold=True)
 
     def in_the_middle_of_a_run():
         running = [folder for folder in run_folders(tmp_path) if not (folder / "DONE").exists()]
