@@ -97,12 +97,13 @@ def call(words, below="/nowhere", number=0, lose=False, limit=0):
 def check_end(code, said):
     """Exit code and output as text; a traceback or no exit code, from hanging, raises Lost.
 
-    Python shows a traceback itself if Ctrl-C arrives before the command runs.
+    Python shows a traceback itself if Ctrl-C arrives while it imports the command, which later adds
+    the number of the signal to the exception.
     """
     said = said.decode(errors="replace")
     if code is None:
         raise Lost(f"it hangs: {said[-500:]}")
-    if "Traceback" in said and not said.rstrip().endswith("\nKeyboardInterrupt"):
+    if "Traceback" in said and not re.search("^KeyboardInterrupt$", said, re.M):
         raise Lost(f"a traceback: {said[-1500:]}")
     return code, said
 
