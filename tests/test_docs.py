@@ -1,5 +1,6 @@
 """What README, docs/ and the other pages promise: links, paths, commands and options exist."""
 
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -8,13 +9,18 @@ from pathlib import Path
 
 import click
 import pytest
+from helpers.blocks import python_blocks
 
 import slsgd_mx
 from slsgd_mx.cli import main
+from slsgd_mx.errors import SlsgdError
 
 ROOT = Path(slsgd_mx.__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "figures" / "README.md"]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
+WRONG_ON_PURPOSE = {  # a page shows what the command says
+    "cifar --preset smoke --q 2 --plugin my_attack.py --attack backward:steps=4"
+}
 TOP = "slsgd_mx|tests|docs|examples|experiments|benchmarks|figures"
 
 
@@ -30,7 +36,8 @@ def find_missing(page):
 def find_calls(text):
     """``slsgd-mx`` calls of a page, in code blocks and code spans, as lists of words."""
     text = re.sub(r"\\\n\s*", " ", text)
-    calls = re.findall(r"slsgd-mx (?=[a-z])([^`#\n;'\")]*)", "\n".join(code_of(text)))
+    quoted_or_plain = r"""(?:"[^"\n]*"|'[^'\n]*'|[^`#\n;|'")])*"""
+    calls = re.findall(rf"slsgd-mx (?=[a-z])({quoted_or_plain})", "\n".join(code_of(text)))
     return [shlex.split(call) for call in calls]
 
 
@@ -40,29 +47,81 @@ def code_of(text):
     return blocks + re.findall(r"^    .+", text, re.M) + re.findall(r"`([^`\n]+)`", text)
 
 
-def find_unknown(words, group=main):
-    """The first word of a call that is no command, subcommand or option; None if all are known."""
-    command = group.get_command(click.Context(group), words[0])
+def parse(words, group=main, parent=None):
+    """Parse a call like the command line, values of options included; raises what that raises."""
+    context = click.Context(group, parent=parent, **main.context_settings)
+    command = group.get_command(context, words[0])
     if command is None:
-        return words[0]
+        raise click.UsageError(f"{words[0]} is no command")
     if isinstance(command, click.Group) and len(words) > 1 and words[1][0].isalpha():
-        return find_unknown(words[1:], command)
-    known = {option for parameter in command.params for option in parameter.opts}
-    known |= {option for parameter in command.params for option in parameter.secondary_opts}
-    for number, word in enumerate(words):
-        if word == "--":
-            return find_unknown(words[number + 1 :])
-        if word.startswith("-") and word.split("=")[0] not in known | {"--help", "-h"}:
-            return word
-    return None
+        return parse(words[1:], command, context)
+    if not isinstance(command, click.Group):
+        command.make_context(words[0], list(words[1:]), context)
+    if "--" in words:
+        parse(words[words.index("--") + 1 :])
+
+
+def find_wrong(text):
+    """The calls of a page that the command line refuses, with its words.
+
+    A variable of the shell counts as 1, three dots stand for options, and capital letters for a
+    name that the reader chooses.
+    """
+    wrong = []
+    for call in find_calls(text):
+        words = [re.sub(r"\$\{?\w+\}?", "1", word) for word in call if word != "..."]
+        try:
+            parse(words)
+        except (click.ClickException, SlsgdError) as error:
+            wrong.append((" ".join(words), str(error)))
+        except click.exceptions.Exit:  # --help
+            pass
+    return wrong
+
+
+def find_missing_targets(text):
+    """Targets of make, extras of pip, scripts and modules in a page that do not exist."""
+    code = "\n".join(code_of(text))
+    makefile, setup = (ROOT / "Makefile").read_text(), (ROOT / "setup.py").read_text()
+    known = set(re.findall(r"^([a-z]+):", makefile, re.M))
+    missing = set(re.findall(r"^\s*make ([a-z]+)", code, re.M)) - known
+    missing |= {x for x in re.findall(r"slsgd-mx\[(\w+)\]", code) if f'"{x}": [' not in setup}
+    missing |= {x for x in re.findall(r"experiments/\w+\.sh", code) if not (ROOT / x).exists()}
+    modules = re.findall(r"python -m ((?:slsgd_mx|benchmarks)[\w.]*)", code)
+    return [*missing, *(name for name in modules if importlib.util.find_spec(name) is None)]
+
+
+def headings(text):
+    """The anchors of a page, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def find_missing_anchors(page):
+    """Links to a part of a page that has no such heading."""
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    own = [
+        (page.parent / name if name else page, part) for name, part in links if "://" not in name
+    ]
+    return [part for target, part in own if part not in headings(target.read_text("utf-8"))]
+
+
+@pytest.fixture
+def shown_files(tmp_path, monkeypatch, fresh_plugins):
+    """Be in a folder that has the files which pages name but the reader writes."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "my_attack.py").write_text(python_blocks("fifteen-minutes.md")[0])
+    for name in ("my.npz", "FILE.py"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_paths_commands_and_options_exist(page):
-    assert find_missing(page) == []
-    calls = find_calls(page.read_text(encoding="utf-8"))
-    wrong = [(find_unknown(call), call) for call in calls]
-    assert [pair for pair in wrong if pair[0]] == []
+def test_links_paths_commands_options_and_their_values_exist(page, shown_files):
+    text = page.read_text(encoding="utf-8")
+    assert find_missing(page) == find_missing_anchors(page) == find_missing_targets(text) == []
+    assert [call for call, why in find_wrong(text) if call not in WRONG_ON_PURPOSE] == []
 
 
 def test_the_readme_is_short_and_has_its_calls():
@@ -81,9 +140,15 @@ def test_the_checks_find_what_is_wrong(tmp_path):
         ["launch", "--workers", "2", "--", "lstm", "--no-such", "1"],
         ["cifar", "--b", "2"],
     ]
-    assert [find_unknown(call) for call in find_calls(text)] == ["--no-such", None]
-    assert find_unknown(["no-such", "--b"]) == "no-such"
-    assert find_unknown(["data", "no-such"]) == "no-such"
+    assert [why for _, why in find_wrong(text)] == ["No such option '--no-such'."]
+    calls = ["no-such --b", "data no-such", "cifar --b two", "launch -- lstm --attack no-such"]
+    wrong = find_wrong("".join(f"`slsgd-mx {call}`\n" for call in calls))
+    assert [call for call, _ in wrong] == calls
+    assert find_wrong('`slsgd-mx runs --where "width<$X" ... | less`, `slsgd-mx cifar -h`') == []
+    assert find_missing_targets("`make no`, `make test`, `slsgd-mx[tensorboard]`") == ["no"]
+    assert find_missing_targets("`slsgd-mx[no]`, `python -m slsgd_mx.no`") == ["no", "slsgd_mx.no"]
+    page.write_text("## The `one` part\n[a](#the-one-part) [b](page.md#gone)")
+    assert find_missing_anchors(page) == ["gone"]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "docs/runs.md"])

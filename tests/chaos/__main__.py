@@ -120,7 +120,7 @@ def main(minutes, seed, only, jobs):
     click.echo(f"processes died at {len(world.reached)} of the {world.calls} calls of a run")
     lost = total(table, "lost")
     if lost:
-        click.echo(f"{lost} attempts lost something; their folders are in {world.home}", err=True)
+        click.echo(f"the folders of what was lost are in {world.home}", err=True)
     else:
         shutil.rmtree(world.home)
     sys.exit(int(lost > 0))

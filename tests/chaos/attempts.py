@@ -214,6 +214,6 @@ KINDS = {  # and how often each is chosen
     signal_a_run: 2,
     damage_a_file: 4,
     fill_the_disk: 2,
-    signal_a_sweep: 1,
-    signal_a_role: 2,
+    signal_a_sweep: 2,
+    signal_a_role: 3,
 }

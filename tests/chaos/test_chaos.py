@@ -13,7 +13,7 @@ from helpers.parameter_server import environment
 from chaos.__main__ import Chance, render
 from chaos.attempts import DAMAGES
 from chaos.disk import Disk
-from chaos.world import Lost, check_start
+from chaos.world import Lost, check_end, check_start
 
 WRITER = """
 import os
@@ -103,6 +103,14 @@ def test_computing_a_saved_epoch_again_counts_as_a_loss():
     check_start("already done", saved=8)
     with pytest.raises(Lost, match="epoch 4 was saved, but epoch 4 was computed again"):
         check_start(said, saved=4)
+
+
+def test_a_traceback_or_hanging_counts_as_a_loss():
+    importing = b"Traceback (most recent call last):\n  ...\nKeyboardInterrupt\n"
+    assert check_end(-2, importing) == (-2, importing.decode())
+    for code, said in [(1, b"Traceback (most recent call last):\n"), (None, b"epoch 1")]:
+        with pytest.raises(Lost):
+            check_end(code, said)
 
 
 @pytest.mark.parametrize("name", DAMAGES)

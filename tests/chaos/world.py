@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -26,6 +27,7 @@ FIGURE = (
     "--test-batches 1 -n 8 -k 5 --batch-size 3 --width 8 --no-warm-up --repeats 1 --epochs 12 "
     "--alpha-decay-epoch 2 --eval-every 1 --jobs 2"
 )
+ONE_AT_A_TIME = threading.Lock()  # multiprocessing loses exit codes if two threads ask for them
 EPOCHS = {"short": 8, "long": 30}
 PATIENCE = 300  # seconds until a process counts as hanging
 
@@ -78,27 +80,30 @@ def call(words, below="/nowhere", number=0, lose=False, limit=0):
     that no file of it may exceed.
     """
     with tempfile.NamedTemporaryFile() as log:
-        process = FORKS.Process(
-            target=victim.forked, args=(log.name, limit, below, number, lose, *words)
-        )
-        process.start()
-        process.join(PATIENCE)
-        code = process.exitcode
+        arguments = (log.name, limit, below, number, lose, *words)
+        process = FORKS.Process(target=victim.forked, args=arguments)
+        with ONE_AT_A_TIME:
+            process.start()
+        code, give_up = None, time.monotonic() + PATIENCE
+        while code is None and time.monotonic() < give_up:
+            time.sleep(0.02)
+            with ONE_AT_A_TIME:
+                code = process.exitcode
         if code is None:
             process.kill()
-            process.join()
         return check_end(code, log.read())
 
 
 def check_end(code, said):
     """Exit code and output as text; a traceback or no exit code, from hanging, raises Lost.
 
-    Python shows a traceback itself if Ctrl-C arrives before the command runs.
+    Python shows a traceback itself if Ctrl-C arrives while it imports the command, which later adds
+    the number of the signal to the exception.
     """
     said = said.decode(errors="replace")
     if code is None:
         raise Lost(f"it hangs: {said[-500:]}")
-    if "Traceback" in said and not said.rstrip().endswith("\nKeyboardInterrupt"):
+    if "Traceback" in said and not re.search("^KeyboardInterrupt$", said, re.M):
         raise Lost(f"a traceback: {said[-1500:]}")
     return code, said
 
