@@ -26,7 +26,7 @@ FAST_TMP := $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { exit !($$4 > 100000
 RUN_TESTS := TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) $(VENV)/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test chaos bench lint format clean
+.PHONY: help demo check test chaos bench docs lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,10 @@ chaos: $(STAMP) ## kill, damage and starve runs for MINUTES=30; exit 1 if a byte
 bench: $(STAMP) ## measure speed and memory against baselines, print the table
 	@$(VENV)/bin/python -m benchmarks
 
+docs: $(STAMP) ## build the documentation into site/, without warnings and broken links
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
 lint: $(STAMP) ## check style and format without changing anything
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -58,7 +62,7 @@ format: $(STAMP) ## sort imports, fix what ruff can fix, format
 clean: ## remove the environment and build products; keep runs and figures
 	@test ! -e '$(VENV)' || test -e '$(VENV)/pyvenv.cfg' || \
 	  { echo "make: $(VENV) is not a virtual environment, so it is left alone." >&2; exit 1; }
-	rm -rf '$(VENV)' build dist *.egg-info slsgd_mx/rules/_ranks*.so .pytest_cache .hypothesis .ruff_cache
+	rm -rf '$(VENV)' build dist site *.egg-info slsgd_mx/rules/_ranks*.so .pytest_cache .hypothesis .ruff_cache
 	find slsgd_mx tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A finished environment whose requirements or kernel changed is updated in place. In every other case (no

@@ -49,6 +49,9 @@ KERNEL = Extension(
     optional=True,
 )
 
+# One major version of each, because another one may read mkdocs.yml differently.
+DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5.30,<10"]
+
 setup(
     name="slsgd-mx",
     version=read_version(),
@@ -79,6 +82,7 @@ setup(
     install_requires=read_requirements(),
     extras_require={
         "dev": [
+            *DOCS,
             "hypothesis>=6.100",
             "pytest>=8.0",
             "pytest-timeout>=2.3",
@@ -90,6 +94,9 @@ setup(
             "setuptools>=61",
             "wheel>=0.37,<0.46",
         ],
+        "docs": DOCS,  # make docs
+        # examples/first_attack.ipynb, and its test
+        "notebook": ["ipykernel>=6.29", "nbclient>=0.10", "nbformat>=5.10"],
         "tensorboard": ["tensorboardX>=2.6"],  # slsgd-mx runs export --tensorboard
     },
     entry_points={"console_scripts": ["slsgd-mx = slsgd_mx.cli:main"]},

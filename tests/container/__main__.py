@@ -3,9 +3,9 @@
     debootstrap --variant=minbase bookworm /tmp/empty       # as root; a package of Debian
     PYTHONPATH=tests python -m container /tmp/empty /tmp/stages
 
-Every stage becomes a folder, RUN becomes chroot in a mount namespace of its own, COPY copies tracked
-files. This is not a container: the kernel, the network and the processes are those of the machine, and
-nothing is known about layers. docs/containers.md says what was tried.
+Every stage becomes a folder, RUN becomes chroot in a mount namespace of its own, COPY copies
+tracked files. This is not a container: kernel, network and processes are those of the machine.
+docs/containers.md says what was tried.
 """
 
 import posixpath

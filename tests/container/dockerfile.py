@@ -28,9 +28,9 @@ def read_lines(text):
 def read_stages(text):
     """The stages of a Dockerfile, in order.
 
-    >>> (one,) = read_stages('FROM debian AS a\\nENV X=1 Y=2\\nRUN echo \\\\\\n  hello\\nCMD ["demo"]')
+    >>> (one,) = read_stages('FROM debian AS a\\nRUN echo \\\\\\n  hello\\nCMD ["demo"]')
     >>> one.base, one.name, one.steps, one.command
-    ('debian', 'a', [('ENV', 'X=1 Y=2'), ('RUN', 'echo    hello')], ['demo'])
+    ('debian', 'a', [('RUN', 'echo    hello')], ['demo'])
     """
     stages = []
     for name, rest in read_lines(text):

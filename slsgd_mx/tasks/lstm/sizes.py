@@ -23,7 +23,7 @@ class Lstm(Sizes):
     partition : str
         Batches of text are dealt out "shuffled" (the released code) or "consecutive".
     vocab_size : int
-        Most frequent words kept; the others become <unk>.  Paper: 33,278.
+        Most frequent words kept; the others become ``<unk>``.  Paper: 33,278.
     bptt : int
         Tokens in a sequence of a minibatch.  Paper: 35.
     device_batches : int
