@@ -55,12 +55,38 @@ class Drawn:
     missing: List[str]  # unfinished runs, "slug: state"
 
 
+@dataclass(frozen=True)
+class Built:
+    """A figure before it is drawn: panels, words and the numbers behind them."""
+
+    name: str
+    title: str
+    note: str
+    panels: List[Panel]
+    table: Table
+    lines: Dict[str, List[Line]]
+    folders: Dict[RunConfig, Path]  # of the runs that have rows
+    missing: List[str]  # unfinished runs, "slug: state"
+
+
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv."""
+    built = build_figure(name, variant, RunIndex(home))
+    stem = folder / file_name(name)
+    pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    draw(built.panels, pictures, built.title, built.note)
+    write_csv(stem.with_suffix(".csv"), *built.table)
+    figure, used = FIGURES[name], []
+    if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
+        used = _draw_used(built.lines, built.folders, stem, built.title, built.note)
+    return Drawn([*pictures, stem.with_suffix(".csv"), *used], built.missing)
+
+
+def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
+    """The panels and numbers of a figure; a RunError if none of its runs is finished."""
     figure = FIGURES[name]
     lines = groups(figure, variant)
     runs = [run for group in lines.values() for line in group for run in line.runs]
-    index = RunIndex(home)
     outcomes = {run: read_outcome(index.folder(run), run) for run in dict.fromkeys(runs)}
     missing = [
         f"{run.slug}: {outcome.why or outcome.state}"
@@ -72,18 +98,12 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     if isinstance(figure, ReachFigure):
         panels, table = _reach(figure, variant, lines[""], outcomes)
     else:
-        panels, table = _metrics(figure, lines, outcomes)
-    stem = folder / file_name(name)
+        panels, table = metric_figure(figure, lines, outcomes)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
-    pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     attack = next((run.attack for run in runs if run.attacked), None)
-    draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
-    write_csv(stem.with_suffix(".csv"), *table)
     ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
-    used = []
-    if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
-        used = _draw_used(lines, ended, stem, full_title(name, attack) + kind, _note(runs, missing))
-    return Drawn([*pictures, stem.with_suffix(".csv"), *used], missing)
+    title = full_title(name, attack) + kind
+    return Built(name, title, _note(runs, missing), panels, table, lines, ended, missing)
 
 
 def _draw_used(
@@ -190,7 +210,7 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}"
 
 
-def _metrics(
+def metric_figure(
     figure: MetricFigure, lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome]
 ) -> Tuple[List[Panel], Table]:
     """The task's panels for each group, and a row for each curve, seed and evaluation."""
@@ -250,7 +270,12 @@ def _reach(
         remark = f"{missing} of {epochs.size} missing" if missing else ""
         curves.append(Curve(line.label, np.array(alphas), epochs, remark=remark))
     longest = max(run.epochs for line in members for run in line.runs)
-    panel = Panel(
+    return [reach_panel(curves, loss, longest)], (columns, rows)
+
+
+def reach_panel(curves: Sequence[Curve], loss: float, longest: int) -> Panel:
+    """Epochs to a loss over alpha; ``longest`` is the number of epochs computed."""
+    return Panel(
         f"Epochs to reach training loss {loss:g}",
         "Epochs",
         curves,
@@ -260,4 +285,3 @@ def _reach(
         triangles="Triangles at the top: at least one repeat does not reach the loss.",
         dots=True,
     )
-    return [panel], (columns, rows)
