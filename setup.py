@@ -18,6 +18,7 @@ if TOO_OLD or (TOO_NEW and "setuptools.build_meta" not in sys.modules):
     )
 
 from setuptools import Extension, find_packages, setup  # noqa: E402  (after the check on purpose)
+from setuptools.command.build_py import build_py  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -39,6 +40,8 @@ def read_requirements():
     return [line for line in lines if line and not line.startswith("#")]
 
 
+REPORT = ["plotly>=5.15", "markdown>=3.4"]
+
 # The kernel of rank-based rules is a plain shared library, found and called through ctypes. Where
 # it cannot be compiled, the rules use NumPy. Contracted or reordered sums would change the bits.
 KERNEL = Extension(
@@ -51,6 +54,17 @@ KERNEL = Extension(
 
 # One major version of each, because another one may read mkdocs.yml differently.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5.30,<10"]
+
+
+class BuildWithLedger(build_py):
+    """Copies docs/paper-vs-code.md, which ``slsgd-mx report`` shows, into the package."""
+
+    def run(self):
+        super().run()
+        package = os.path.join(self.build_lib, "slsgd_mx", "report")
+        if os.path.isdir(package):  # not for an editable installation
+            self.copy_file(os.path.join(HERE, "docs", "paper-vs-code.md"), package)
+
 
 setup(
     name="slsgd-mx",
@@ -75,6 +89,7 @@ setup(
     ],
     packages=find_packages(include=["slsgd_mx", "slsgd_mx.*"]),
     ext_modules=[KERNEL],
+    cmdclass={"build_py": BuildWithLedger},
     include_package_data=True,
     exclude_package_data={"": ["*.c", "*.h"]},
     zip_safe=False,
@@ -84,9 +99,12 @@ setup(
         "dev": [
             *DOCS,
             "hypothesis>=6.100",
+            *REPORT,
             "pytest>=8.0",
             "pytest-timeout>=2.3",
             "pytest-xdist>=3.5",
+            # The browser test of the report; the browser itself is Debian's chromium.
+            "selenium>=4.10",
             # One minor series, because a new one may format differently.
             "ruff==0.17.*",
             # To build sdist and wheel in the tests. setuptools before 70.1 builds no wheel itself,
@@ -97,6 +115,7 @@ setup(
         "docs": DOCS,  # make docs
         # examples/first_attack.ipynb, and its test
         "notebook": ["ipykernel>=6.29", "nbclient>=0.10", "nbformat>=5.10"],
+        "report": REPORT,  # slsgd-mx report
         "tensorboard": ["tensorboardX>=2.6"],  # slsgd-mx runs export --tensorboard
     },
     entry_points={"console_scripts": ["slsgd-mx = slsgd_mx.cli:main"]},

@@ -149,6 +149,7 @@ SLOW = (
     "parameter_server/test_hostile.py",
     "parameter_server/test_hosts.py",
     "parameter_server/test_runs.py",
+    "report/test_browser.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
     "runs/test_upgrades.py",

@@ -182,14 +182,7 @@ class Arena:
         None if something else is wrong.
         """
         usual = self._config(replace(setting, b=0), "mean", CLEAN)
-        reason = find_rule(rule).obstacle(usual.k, setting.b)
-        if reason is not None or attack == CLEAN or setting.q > usual.k:
-            return reason
-        chosen = find_attack(attack)
-        misfit = find_misfit(chosen, usual.sizes)
-        if misfit or setting.poisoned_devices is not None:
-            return misfit
-        return find_obstacle(chosen, usual.k, setting.q, setting.b)
+        return why_illegal(usual, setting, rule, attack)
 
     def _why_not_shared(self, rule: str, attack: str) -> Optional[str]:
         """Why several servers cannot compute a cell; None if they can."""
@@ -199,3 +192,18 @@ class Arena:
         if not whole or self.servers == 1:
             return None
         return f"{whole[0]} compares whole models: needs servers = 1, not {self.servers}"
+
+
+def why_illegal(config: RunConfig, setting: Setting, rule: str, attack: str) -> Optional[str]:
+    """Why a rule or an attack is illegal for q, b, and the k and task of a configuration.
+
+    None if something else is wrong, or nothing.
+    """
+    reason = find_rule(rule).obstacle(config.k, setting.b)
+    if reason is not None or attack == CLEAN or setting.q > config.k:
+        return reason
+    chosen = find_attack(attack)
+    misfit = find_misfit(chosen, config.sizes)
+    if misfit or setting.poisoned_devices is not None:
+        return misfit
+    return find_obstacle(chosen, config.k, setting.q, setting.b)

@@ -41,15 +41,15 @@ class Grid:
 
 def draw_heat_maps(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
     """One heat map for each board, rules by attacks, with each rule's worst attack on the right."""
-    return _draw([_accuracies(board) for board in boards], path, title, note)
+    return _draw([accuracies(board) for board in boards], path, title, note)
 
 
 def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
     """One heat map for each board: how much of the poisoned pushes each rule used."""
-    return _draw([_shares(board) for board in boards], path, title, note)
+    return _draw([shares(board) for board in boards], path, title, note)
 
 
-def _accuracies(board: Board) -> Grid:
+def accuracies(board: Board) -> Grid:
     """Dark means broken; a frame marks the best worst case."""
     worst = [board.worst(rule) for rule in board.rules]
     ends = np.array([math.nan if score is None else score.mean for score in worst])
@@ -72,7 +72,7 @@ def _accuracies(board: Board) -> Grid:
     )
 
 
-def _shares(board: Board) -> Grid:
+def shares(board: Board) -> Grid:
     """Dark means that poisoned pushes were used."""
     values = _values(board, lambda score: score.poisoned_used)
     texts = [[_used(board.scores[rule, c]) for c in board.columns] for rule in board.rules]
@@ -172,7 +172,7 @@ def draw_curves(board: Board, path: Paths, title: str, note: str) -> List[Path]:
     panels = []
     for attack in board.columns:
         curves = [
-            _curve(board, (rule, attack), rule, style) for style, rule in enumerate(board.rules)
+            cell_curve(board, (rule, attack), rule, style) for style, rule in enumerate(board.rules)
         ]
         name = "no attack" if attack == CLEAN else attack
         panels.append(Panel(name, TITLES[METRIC][1], curves))
@@ -189,7 +189,7 @@ def draw_cells(
             _title(board),
             TITLES[METRIC][1],
             [
-                _curve(board, (rule, attack), _label(rule, attack), style)
+                cell_curve(board, (rule, attack), cell_label(rule, attack), style)
                 for style, (rule, attack) in enumerate(pairs)
             ],
         )
@@ -198,11 +198,11 @@ def draw_cells(
     return draw(panels, path, title, note)
 
 
-def _label(rule: str, attack: str) -> str:
+def cell_label(rule: str, attack: str) -> str:
     return f"{rule}, no attack" if attack == CLEAN else f"{rule}, {attack}"
 
 
-def _curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
+def cell_curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
     """The accuracy of a cell over its epochs; the legend says if there is none."""
     cell = board.scores[pair].cell
     rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]

@@ -72,14 +72,17 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
     boards = []
     for setting in arena.settings:
         scores = {
-            (cell.rule, cell.attack): _score(cell, outcomes, folders)
+            (cell.rule, cell.attack): score_cell(cell, outcomes, folders)
             for cell in arena.cells(setting)
         }
         boards.append(Board(setting, arena.rules, arena.columns, scores, outcomes))
     return boards
 
 
-def _score(cell: Cell, outcomes: Dict[RunConfig, Outcome], folders: Dict[RunConfig, Path]) -> Score:
+def score_cell(
+    cell: Cell, outcomes: Dict[RunConfig, Outcome], folders: Dict[RunConfig, Path]
+) -> Score:
+    """The score of a cell from those of its runs that are finished."""
     ended = [run for run in cell.runs if outcomes[run].state in ENDED]
     done = [run for run in ended if outcomes[run].state == "done"]
     last = {run: outcomes[run].rows[-1] for run in done}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from slsgd_mx.arena.grid import METRIC, Arena
-from slsgd_mx.arena.results import Board, Score
+from slsgd_mx.arena.grid import METRIC, Arena, Cell, Setting
+from slsgd_mx.arena.results import ENDED, Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.status import Outcome
 
 SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
 COLUMNS = [
@@ -88,3 +90,43 @@ def _cell(board: Board, score: Score) -> Dict[str, Any]:
             for run, outcome in runs
         ],
     }
+
+
+class StoredRun(NamedTuple):
+    """A run as ``to_json`` names it, in the place of its configuration."""
+
+    seed: int
+    identity: str
+
+
+def from_json(text: str) -> List[Board]:
+    """The boards that ``to_json`` wrote; a RunError if it is something else."""
+    try:
+        return [_board(content) for content in json.loads(text)["boards"]]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
+
+
+def _board(content: Dict[str, Any]) -> Board:
+    setting = Setting(*(content[name] for name in ("partition", "q", "b", "alpha")))
+    outcomes: Dict[Any, Outcome] = {}
+    scores = {}
+    for cell in content["cells"]:
+        for run in cell["runs"]:
+            pairs = zip(run["epoch"], run[METRIC])
+            rows = [{"epoch": str(epoch), METRIC: repr(float(value))} for epoch, value in pairs]
+            outcomes[StoredRun(int(run["seed"]), str(run["identity"]))] = Outcome(
+                str(run["state"]), rows=rows
+            )
+        runs = tuple(StoredRun(int(run["seed"]), str(run["identity"])) for run in cell["runs"])
+        ended = [outcomes[run] for run in runs if outcomes[run].state in ENDED]
+        done = [outcome for outcome in ended if outcome.state == "done"]
+        shares = {name: math.nan if cell[name] is None else float(cell[name]) for name in SHARES}
+        scores[cell["rule"], cell["attack"]] = Score(
+            Cell(cell["rule"], cell["attack"], runs, cell["empty_because"] or ""),
+            values=tuple(float(o.rows[-1][METRIC]) if o in done else 0.0 for o in ended),
+            diverged=len(ended) - len(done),
+            **shares,
+        )
+    rules, columns = (tuple(dict.fromkeys(names)) for names in zip(*scores))
+    return Board(setting, rules, columns, scores, outcomes)

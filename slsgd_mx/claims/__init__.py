@@ -34,9 +34,9 @@ floor
 from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, judge_all
 from slsgd_mx.claims.checks import FAILS, HOLDS, OPEN, Check, Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
-from slsgd_mx.claims.report import to_json, to_markdown, to_text
+from slsgd_mx.claims.report import from_json, to_json, to_markdown, to_text
 
 __all__ = [
     "CLAIMS", "FAILS", "HOLDS", "OPEN", "THEORY", "Check", "Claim", "Evidence", "Verdict",
-    "decide", "judge_all", "to_json", "to_markdown", "to_text",
+    "decide", "from_json", "judge_all", "to_json", "to_markdown", "to_text",
 ]  # fmt: skip

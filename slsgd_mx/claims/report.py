@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from slsgd_mx.claims.catalogue import CLAIMS
 from slsgd_mx.claims.checks import AT_LEAST, HOLDS, Check, Verdict, first_few
+from slsgd_mx.errors import RunError
 
 
 def in_numbers(check: Check) -> str:
@@ -57,6 +58,33 @@ def to_json(verdicts: Sequence[Verdict], about: Optional[Mapping[str, Any]] = No
     text = json.dumps({"about": dict(about or {}), "claims": claims})
     plain = json.loads(text, parse_constant=str)
     return json.dumps(plain, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Tuple[Dict[str, Any], List[Tuple[Dict[str, str], Verdict]]]:
+    """What ``to_json`` wrote: about, and each claim's words (id, text, where, rule) and verdict.
+
+    The words are those by which it was judged, also if the catalogue has changed since.
+    """
+    try:
+        content = json.loads(text)
+        found = []
+        for claim in content["claims"]:
+            checks = [_check(values) for values in claim["checks"]]
+            words = {name: str(claim[name]) for name in ("id", "text", "where", "rule")}
+            missing = [str(name) for name in claim["missing"]]
+            found.append((words, Verdict(words["id"], str(claim["verdict"]), checks, missing)))
+        return dict(content["about"]), found
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunError(f"not the verdicts of slsgd-mx claims: {error!r}") from error
+
+
+def _check(values: Mapping[str, Any]) -> Check:
+    """One check; NaN and infinity are strings in JSON, missing runs only counted."""
+    numbers = {
+        name: None if values[name] is None else float(values[name])
+        for name in ("limit", "estimate", "margin")
+    }
+    return Check(**{**values, **numbers, "missing": ["?"] * int(values["missing"])})
 
 
 def decisive(verdict: Verdict) -> Optional[Check]:

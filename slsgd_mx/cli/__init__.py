@@ -28,6 +28,7 @@ COMMANDS = {
     "arena": "arena",
     "theory": "theory",
     "claims": "claims",
+    "report": "report",
     "runs": "runs",
     "launch": "launch",
     "dist": "dist",

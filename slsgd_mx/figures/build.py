@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from slsgd_mx.system.files import digest, write_csv
 
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
 PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its metrics.csv
+UNPROVEN = ("", "")
 Proofs = Dict[RunConfig, List[str]]
 
 
@@ -57,12 +58,38 @@ class Drawn:
     missing: List[str]  # unfinished runs, "slug: state"
 
 
+@dataclass(frozen=True)
+class Built:
+    """A figure before it is drawn: panels, words and the numbers behind them."""
+
+    name: str
+    title: str
+    note: str
+    panels: List[Panel]
+    table: Table
+    lines: Dict[str, List[Line]]
+    folders: Dict[RunConfig, Path]  # of the runs that have rows
+    missing: List[str]  # unfinished runs, "slug: state"
+
+
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv."""
+    built = build_figure(name, variant, RunIndex(home))
+    stem, own = folder / file_name(name), _own_columns(variant)
+    pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    draw(built.panels, pictures, built.title, built.note)
+    write_csv(stem.with_suffix(".csv"), *_with_columns(built.table, own))
+    figure, used = figure_of(name, variant), []
+    if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
+        used = _draw_used(built.lines, built.folders, stem, built.title, built.note, own)
+    return Drawn([*pictures, stem.with_suffix(".csv"), *used], built.missing)
+
+
+def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
+    """The panels and numbers of a figure; a RunError if none of its runs is finished."""
     figure = figure_of(name, variant)
     lines = groups(figure, variant)
     runs = [run for group in lines.values() for line in group for run in line.runs]
-    index = RunIndex(home)
     outcomes = {run: read_outcome(index.folder(run), run) for run in dict.fromkeys(runs)}
     missing = [
         f"{run.slug}: {outcome.why or outcome.state}"
@@ -76,19 +103,12 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     if isinstance(figure, ReachFigure):
         panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
-        panels, table = _metrics(figure, lines, outcomes, proofs)
-    stem = folder / file_name(name)
+        panels, table = metric_figure(figure, lines, outcomes, proofs)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
-    pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     attack = next((run.attack for run in runs if run.attacked), None)
     workload = "" if variant.task is None else runs[0].sizes.title
-    title, note = full_title(name, attack, figure, workload) + kind, _note(runs, missing)
-    draw(panels, pictures, title, note)
-    write_csv(stem.with_suffix(".csv"), *_with_columns(table, _own_columns(variant)))
-    used = []
-    if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
-        used = _draw_used(lines, ended, stem, title, note, _own_columns(variant))
-    return Drawn([*pictures, stem.with_suffix(".csv"), *used], missing)
+    title = full_title(name, attack, figure, workload) + kind
+    return Built(name, title, _note(runs, missing), panels, table, lines, ended, missing)
 
 
 def _own_columns(variant: Variant) -> Dict[str, str]:
@@ -217,18 +237,18 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}"
 
 
-def _metrics(
+def metric_figure(
     figure: MetricFigure,
     lines: Dict[str, List[Line]],
     outcomes: Dict[RunConfig, Outcome],
-    proofs: Proofs,
+    proofs: Optional[Proofs] = None,
 ) -> Tuple[List[Panel], Table]:
     """The task's panels for each group, and a row for each curve, seed and evaluation."""
     sizes = next(iter(lines.values()))[0].runs[0].sizes
     labels = dict.fromkeys(line.label for members in lines.values() for line in members)
     styles = {label: number for number, label in enumerate(labels)}
     remarks = remarks_on(lines, outcomes)
-    panels, rows = [], []
+    panels, rows, proofs = [], [], proofs or {}
     for group, members in lines.items():
         decay_epoch = decay_epoch_of(line.runs[0] for line in members)
         look = {"decay_epoch": decay_epoch, "zoom": figure.zoom}
@@ -247,7 +267,7 @@ def _metrics(
                 cells += [str(run.seed)]
                 for row in outcomes[run].rows:
                     metrics = [row[metric] for metric in sizes.metrics]
-                    rows.append([*cells, row["epoch"], *metrics, *proofs[run]])
+                    rows.append([*cells, row["epoch"], *metrics, *proofs.get(run, UNPROVEN)])
     for name in figure.derived:
         panels += DERIVED[name](lines, outcomes, styles)
     columns = ["group", "curve", "alpha", "b", "q", "gamma", "rule", "attack", "seed", "epoch"]
@@ -282,7 +302,12 @@ def _reach(
         remark = f"{missing} of {epochs.size} missing" if missing else ""
         curves.append(Curve(line.label, np.array(alphas), epochs, remark=remark))
     longest = max(run.epochs for line in members for run in line.runs)
-    panel = Panel(
+    return [reach_panel(curves, loss, longest)], (columns, rows)
+
+
+def reach_panel(curves: Sequence[Curve], loss: float, longest: int) -> Panel:
+    """Epochs to a loss over alpha; ``longest`` is the number of epochs computed."""
+    return Panel(
         f"Epochs to reach training loss {loss:g}",
         "Epochs",
         curves,
@@ -292,4 +317,3 @@ def _reach(
         triangles="Triangles at the top: at least one repeat does not reach the loss.",
         dots=True,
     )
-    return [panel], (columns, rows)

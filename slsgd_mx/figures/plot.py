@@ -42,6 +42,7 @@ class Curve:
     y: np.ndarray  # (points,) or (repeats, points)
     style: int | None = None
     remark: str = ""  # for the legend
+    summary: np.ndarray | None = None  # minimum, mean and maximum, if the repeats are not known
 
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
@@ -75,6 +76,8 @@ class Panel:
 
 def band(curve: Curve) -> np.ndarray:
     """Summarise repeats: minimum, mean and maximum, shape (3, points)."""
+    if curve.summary is not None:
+        return curve.summary
     with np.errstate(all="ignore"):  # NaN and infinity are data here
         y = np.where(np.abs(curve.y) > _HUGE, np.copysign(np.inf, curve.y), curve.y)
         return np.stack([y.min(axis=0), y.mean(axis=0), y.max(axis=0)])
@@ -198,7 +201,7 @@ def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[li
 def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
     """Draw one panel; return the labels of the curves that leave it."""
     bands = [band(curve) for curve in panel.curves]
-    ylim = panel.ylim or frame(bands, panel.yscale == "log")
+    ylim = heights(panel, bands)
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale=panel.yscale, ylim=ylim)
     ax.set_xscale(panel.xscale)
     ax.set_title(textwrap.fill(panel.title, 50), pad=6 if panel.decay_epoch is None else 18)
@@ -206,9 +209,9 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
         places = np.concatenate([curve.x for curve in panel.curves])
         margin = 0.1 * np.ptp(places) or 0.1
         ax.set_xlim(places.min() - margin, places.max() + margin)
-    beyond = [_beyond(each, ylim, panel.zoom) for each in bands]
-    leaving = [curve for curve, edges in zip(panel.curves, beyond) if edges.any()]
-    for curve, each, (down, up) in zip(panel.curves, bands, beyond):
+    edges = [beyond(each, ylim, panel.zoom) for each in bands]
+    leaving = [curve for curve, out in zip(panel.curves, edges) if out.any()]
+    for curve, each, (down, up) in zip(panel.curves, bands, edges):
         style = looks[curve.label]
         # Side by side, so that points and carets at one place do not hide each other.
         peers = panel.curves if panel.dots else leaving
@@ -226,7 +229,12 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
     return {curve.label for curve in leaving}
 
 
-def _beyond(band: np.ndarray, ylim: tuple[float, float], zoom: bool) -> np.ndarray:
+def heights(panel: Panel, bands: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The y limits of a panel."""
+    return panel.ylim or frame(bands, panel.yscale == "log")
+
+
+def beyond(band: np.ndarray, ylim: tuple[float, float], zoom: bool) -> np.ndarray:
     """Where a curve is below and above the panel, (2, points); in a zoom, if it ends outside."""
     low, mean, high = band[[1, 1, 1]] if zoom else band
     edges = np.stack([low < ylim[0], high > ylim[1]])

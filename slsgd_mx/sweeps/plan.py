@@ -7,6 +7,9 @@ where alpha decays start from one run of the epochs before it, their prefix
 
 from __future__ import annotations
 
+import contextlib
+import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
@@ -18,6 +21,11 @@ from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import Outcome, check_data, read_outcome
 from slsgd_mx.sweeps.pool import Job, Listener, Pool, Result
+from slsgd_mx.system.files import write_atomically
+
+FILE = (
+    "plan.json"  # in the folder of the runs: what the latest sweep computes, for `report --watch`
+)
 
 
 @dataclass(frozen=True)
@@ -109,10 +117,29 @@ def carry_out(
     """
     unusable = {s.config.slug: _why_unusable(s, data_dir) for s in plan.steps if not s.open}
     jobs = [_job(step, plan.home, data_dir, engine) for step in plan.to_do]
+    if jobs:
+        _announce(plan)
     return {
         **{slug: Result("failed", why) for slug, why in unusable.items() if why},
         **pool.run(jobs, listener),
     }
+
+
+def _announce(plan: Plan) -> None:
+    """Write the plan for those who watch; a sweep does not depend on it."""
+    runs = [
+        {
+            "folder": str(s.folder.relative_to(plan.home)),
+            "start": s.start,
+            "epochs": s.config.epochs,
+        }
+        for s in plan.to_do
+        if not s.doomed
+    ]
+    text = json.dumps({"started": time.time(), "runs": runs}, indent=1) + "\n"
+    with contextlib.suppress(OSError):
+        plan.home.mkdir(parents=True, exist_ok=True)
+        write_atomically(plan.home / FILE, text.encode())
 
 
 def _why_unusable(step: Step, data_dir: Optional[Path]) -> str:

@@ -15,6 +15,17 @@ from slsgd_mx.theory.tables import Find, Table, find_all, finder, write_table
 
 ERROR = r"$F(x_t) - F(x_*)$"
 FLOOR = "Mean error, last half of epochs"
+TITLES = {  # of the pictures, by name
+    "thm1-bound": "Theorem 1: the error and its bound",
+    "thm1-rate": "Theorem 1's rate where nothing makes a floor",
+    "thm1-alpha": "Theorem 1: alpha trades rate for error",
+    "thm1-steps": "Theorem 1: local steps trade error for rate",
+    "thm1-schedule": "The remark on vanishing alpha",
+    "thm2-attacks": "Theorem 2: the error under attack stays bounded",
+    "thm2-sweeps": "Theorem 2: the error as q, b and k vary",
+    "thm2-lemma": "Lemma: the trimmed mean is near the honest mean",
+    "prop1": "Proposition 1: without trimming the error follows c",
+}
 MEASURED, FITTED, EXPLICIT = "measured", "bound, fitted floor", "bound, floor of the proof"
 
 
@@ -80,7 +91,7 @@ def bound_picture(find: Find) -> Picture:
         "n=40, k=10, alpha=0.5, 2 to 6 local steps. Bound: Theorem 1; fitted: the least floor "
         "under which it holds; of the proof: every constant its O() hides worked out."
     )
-    return Picture(panels, "Theorem 1: the error and its bound", note, 3)
+    return Picture(panels, TITLES["thm1-bound"], note, 3)
 
 
 def rate_picture(find: Find) -> Picture:
@@ -92,7 +103,7 @@ def rate_picture(find: Find) -> Picture:
         curves.append(Curve("rate alone, no floor", table["epoch"][0], left))
         panels.append(log_panel(f"{case.title}: {_sizes(table)}", curves))
     note = "Whole data for a batch, equal devices, alpha=1: nothing but the rate is left to see."
-    return Picture(panels, "Theorem 1's rate where nothing makes a floor", note, 3)
+    return Picture(panels, TITLES["thm1-rate"], note, 3)
 
 
 def _sizes(table: Table) -> str:
@@ -108,13 +119,13 @@ def alpha_picture(find: Find) -> Picture:
     bias = find_all(find, cases.bias_cases())
     alone = over_values("Drift alone (k=n, no noise, H=16)", bias, lambda t: t.floors, style=4)
     note = "n=40, k=10, gamma=0.1, 2 to 6 local steps; drift alone: n=k=10."
-    title = "Theorem 1: alpha trades rate for error"
+    title = TITLES["thm1-alpha"]
     return _trade_off(find, cases.alpha_cases(), r"$\alpha$", title, note, [alone])
 
 
 def steps_picture(find: Find) -> Picture:
     note = "n=40, k=10, gamma=0.1, alpha=1; every device takes H local steps."
-    title = "Theorem 1: local steps trade error for rate"
+    title = TITLES["thm1-steps"]
     return _trade_off(find, cases.step_cases(), "H", title, note, xscale="log")
 
 
@@ -170,7 +181,7 @@ def schedule_picture(find: Find) -> Picture:
         log_panel(r"$\alpha_t = 1/t^2$: stops short of $x_*$", stall),
         Panel(title, "Share of first error left", left, xlabel="T", **look),
     ]
-    return Picture(panels, "The remark on vanishing alpha", "n=40, k=10, gamma=0.1, H=4.")
+    return Picture(panels, TITLES["thm1-schedule"], "n=40, k=10, gamma=0.1, H=4.")
 
 
 DRAWN = ("none", "trimmed", "negation-1e6", "gaussian-1e6", "away")
@@ -191,7 +202,7 @@ def attacks_picture(find: Find) -> Picture:
         "which looks like c=1e6; +infinity, whose line is that of negation (both push every "
         "coordinate beyond the honest ones); NaN, which is +infinity to the trimmed mean."
     )
-    return Picture(panels, "Theorem 2: the error under attack stays bounded", note)
+    return Picture(panels, TITLES["thm2-attacks"], note)
 
 
 def _bounded(title: str, find: Find, table: Table) -> Panel:
@@ -237,7 +248,7 @@ def sweeps_picture(find: Find) -> Picture:
         "n=40, alpha=1, gamma=0.1, 2 to 6 local steps; the worst attack found. V_2 is that of the "
         "attacked run, pushes included."
     )
-    return Picture(panels, r"Theorem 2: the error as q, b and k vary", note)
+    return Picture(panels, TITLES["thm2-sweeps"], note)
 
 
 PRINTED, SHARP = "printed constant", "sharp constant b/(k-b-q)"
@@ -269,7 +280,7 @@ def lemma_picture(find: Find) -> Picture:
         "In the runs: the worst attack found, each seed's largest over epochs. The last panel: the "
         "quadratic with heterogeneity 1, both constants times the honest variance of the epoch."
     )
-    return Picture(panels, "Lemma: the trimmed mean is near the honest mean", note)
+    return Picture(panels, TITLES["thm2-lemma"], note)
 
 
 def _deviation(table: Table) -> Panel:
@@ -307,7 +318,7 @@ def negation_picture(find: Find) -> Picture:
         log_panel("Distance", distances, r"$|x_T - x_*|$", **over_c),
     ]
     note = "n=40, k=10, q=2 push -((k-q)/q) x + c; equal devices, T=10."
-    return Picture(panels, "Proposition 1: without trimming the error follows c", note)
+    return Picture(panels, TITLES["prop1"], note)
 
 
 PICTURES: Dict[str, Dict[str, Callable[[Find], Picture]]] = {

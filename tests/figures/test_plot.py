@@ -212,7 +212,7 @@ def test_a_zoom_names_only_curves_that_end_outside(monkeypatch, tmp_path):
     labels = legend_of(monkeypatch, [panel], tmp_path)
     assert labels == ["fine", "high (above the zoom)"]
     failed = Curve("failed", [1, 2, 3], [[0.5, 9, np.nan], [0.5, 9, 9]])  # one repeat diverged
-    assert plot._beyond(band(failed), (0, 1), True).tolist() == [[False] * 3, [False, True, False]]
+    assert plot.beyond(band(failed), (0, 1), True).tolist() == [[False] * 3, [False, True, False]]
 
 
 def is_dot(line):

@@ -1,0 +1,145 @@
+"""One page about stored runs, for a browser."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Dict, Optional, Tuple
+
+import click
+
+from slsgd_mx.cli.options import FOLDER, PATH, SYMBOLS, UNAMBIGUOUS, given, pick, with_options
+from slsgd_mx.cli.output import json_option, print_json, say
+
+EVERY = 10.0  # seconds between two versions of a page that is watched
+SHARE = 4.0  # times as long as writing took, a watched page is left alone
+
+
+@click.command()
+@with_options(
+    pick("runs", default=None, help=
+        "Folder that holds the run folders, at any depth. Default: runs, but none with --figures."),
+)  # fmt: skip
+@click.option(
+    "--figures", "folders", multiple=True, type=FOLDER,
+    help="Folder with the CSV files of figures, claims.json and arena.json; repeat it. Pictures of "
+    "the theory are also found in a folder theory inside or next to it.",
+)  # fmt: skip
+@click.option(
+    "--html", type=PATH, default=Path("report.html"), show_default=True, help="File to write."
+)
+@click.option(
+    "--watch", is_flag=True,
+    help="Write the file again and again while runs are computed, with progress and time left; the "
+    "open page refreshes itself. Ends when all runs have ended, or with Ctrl-C.",
+)  # fmt: skip
+@click.option(
+    "--every", type=click.FloatRange(min=1, max=3600), default=EVERY, show_default=True,
+    metavar="SECONDS", help="How often --watch writes the file.",
+)  # fmt: skip
+@with_options(
+    pick("preset", default=None, help=
+        "Show the figures of this preset. Default: of every preset with runs in the folder."),
+    *("released", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "loss", "alphas"),
+    json_option,
+)  # fmt: skip
+def report(
+    runs: Optional[Path],
+    folders: Tuple[Path, ...],
+    html: Path,
+    watch: bool,
+    every: float,
+    preset: Optional[str],
+    **options: Any,
+) -> None:
+    """Write one page for a browser: figures, claims, arena, theory and all runs.
+
+    The file needs no network and no server. Its charts show values, can be zoomed, hide curves and
+    give the CSV behind them. Nothing is computed: give the options that the figures were made with
+    if they are not a preset's own.
+
+    \b
+    slsgd-mx report
+    slsgd-mx report --figures figures/laptop
+    slsgd-mx report --runs runs --preset smoke --repeats 3 --html smoke.html
+    slsgd-mx report --watch
+
+    It needs Plotly: pip install "slsgd-mx[report]".
+    """
+    from slsgd_mx.report.page import require_extra, write_report
+    from slsgd_mx.report.sources import Request
+
+    require_extra()
+    runs = Path("runs") if runs is None and not folders else runs
+    _check_folders(runs, folders, watch)
+    variants = _variants(preset, options)
+    request = Request(runs, folders, variants, chosen=preset is not None or len(variants) == 1)
+    data = _watch(html, request, every) if watch else write_report(html, request)
+    for problem in data["problems"]:
+        click.echo(f"warning: {problem}", err=True)
+    sections = {name: len(data[name]) for name in ("figures", "claims", "arena", "theory")}
+    print_json(
+        {"file": html, **sections, "runs": len(data["runs"]["rows"]), "problems": data["problems"]}
+    )
+    say(
+        f"{len(data['runs']['rows'])} runs, {sections['figures']} figures: open {html} in a browser"
+    )
+
+
+def _check_folders(runs: Optional[Path], folders: Tuple[Path, ...], watch: bool) -> None:
+    from slsgd_mx.errors import ConfigError
+
+    if watch and runs is None:
+        raise ConfigError("--watch needs --runs: CSV files do not change while runs are computed")
+    for folder, option in [(runs, "--runs"), *((each, "--figures") for each in folders)]:
+        if folder is not None and not folder.is_dir() and not (watch and option == "--runs"):
+            raise ConfigError(f"{option} {folder} is not a folder: name one that holds results")
+
+
+def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
+    """The variants of the figures: the one that the options describe, or each preset's own."""
+    from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant
+
+    own = {name: options.pop(name) for name in ("repeats", "seed", "loss", "alphas", "released")}
+    changes = given(**options)
+    if preset is None and (changes or any(own.values())):
+        raise click.UsageError("give --preset with the options of figures")
+    return tuple(
+        Variant(
+            name,
+            changes,
+            own["repeats"],
+            own["seed"] or 0,
+            own["loss"],
+            own["alphas"] or (),
+            bool(own["released"]),
+        )
+        for name in ([preset] if preset else FIGURE_PRESETS)
+    )
+
+
+def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
+    """Write the page until the runs that were seen unfinished have ended, or until Ctrl-C."""
+    from dataclasses import replace
+
+    from slsgd_mx.report.page import write_report
+    from slsgd_mx.system import signals
+
+    say(f"open {html} in a browser: it refreshes itself; Ctrl-C ends this", nl=True)
+    seen = False
+    try:
+        while True:
+            began = time.monotonic()
+            request.runs.mkdir(parents=True, exist_ok=True)
+            data = write_report(html, replace(request, watch=every))
+            unfinished = bool(data["progress"]["unfinished"])
+            if seen and not unfinished:
+                break
+            seen = seen or unfinished
+            until = time.monotonic() + max(every, SHARE * (time.monotonic() - began))
+            while time.monotonic() < until:
+                signals.check()
+                time.sleep(0.2)
+    except KeyboardInterrupt:
+        pass  # the last version says that it is no longer refreshed
+    return write_report(html, request)

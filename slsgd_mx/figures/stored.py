@@ -1,0 +1,126 @@
+"""The panels of a figure from its CSV file alone, where the run folders are elsewhere; no MXNet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.figures.build import metric_figure, reach_panel
+from slsgd_mx.figures.declarations import FIGURES, ReachFigure, file_name, full_title
+from slsgd_mx.figures.plot import Curve, Panel
+from slsgd_mx.figures.variants import Line
+from slsgd_mx.runs.metrics import Row
+from slsgd_mx.runs.status import Outcome
+from slsgd_mx.system.files import read_text
+from slsgd_mx.tasks.sizes import SIZES
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What a figure's CSV tells of one run: as much of a RunConfig as the panels read."""
+
+    group: str
+    curve: str
+    seed: int
+    alpha: float
+    b: int = 0
+    q: int = 0
+    gamma: float = math.nan
+    rule: str = "trimmed-mean"
+    attack: Optional[str] = None
+    sizes: Any = None
+    alpha_schedule: str = "unknown"  # so that no epoch is marked as that of the decay
+
+
+@dataclass(frozen=True)
+class StoredFigure:
+    """A figure as its CSV file has it.
+
+    Panels that need more than metrics, such as the roughness after the decay, are left out.
+    """
+
+    name: str
+    path: Path
+    title: str
+    panels: List[Panel]
+    runs: Dict[StoredRun, List[Row]]
+    text: str  # of the file
+
+
+def find_figures(folder: Path) -> Dict[str, Path]:
+    """The CSV files of figures in a folder, by name of the figure."""
+    paths = {name: Path(folder) / f"{file_name(name)}.csv" for name in FIGURES}
+    return {name: path for name, path in paths.items() if path.is_file()}
+
+
+def read_figure(name: str, path: Path) -> StoredFigure:
+    """Read the CSV of a figure, of this or an earlier version; a RunError if it is damaged."""
+    text = read_text(path)
+    try:
+        rows = [{k: v for k, v in row.items() if k} for row in csv.DictReader(io.StringIO(text))]
+        if not rows:
+            raise ValueError("it has no rows")
+        runs = _by_run(rows, name)
+        reach = isinstance(FIGURES[name], ReachFigure)
+        panels = _reach_panels(rows) if reach else _metric_panels(name, runs)
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        why = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise RunError(f"{path} is not the CSV file of {name}: {why}") from error
+    attack = next((run.attack for run in runs if run.attack), None)
+    return StoredFigure(name, path, full_title(name, attack), panels, runs, text)
+
+
+def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
+    sizes = SIZES[FIGURES[name].task]()
+    found: Dict[StoredRun, List[Row]] = {}
+    for row in rows:
+        attack = row.get("attack", "none")
+        run = StoredRun(
+            row.get("group", ""),
+            row["curve"],
+            int(row["seed"]),
+            float(row["alpha"]),
+            int(row.get("b", 0)),
+            int(row.get("q", 0)),
+            float(row.get("gamma", "nan")),
+            row.get("rule", "trimmed-mean"),
+            None if attack == "none" else attack,
+            sizes,
+        )
+        found.setdefault(run, []).append(row)
+    return found
+
+
+def _metric_panels(name: str, runs: Dict[StoredRun, List[Row]]) -> List[Panel]:
+    """The panels of metrics, by the code that draws them from run folders."""
+    members: Dict[str, Dict[str, List[StoredRun]]] = {}
+    for run in runs:
+        members.setdefault(run.group, {}).setdefault(run.curve, []).append(run)
+    lines = {
+        group: [Line(label, {}, tuple(same)) for label, same in curves.items()]
+        for group, curves in members.items()
+    }
+    outcomes: Dict[Any, Outcome] = {run: Outcome("done", rows=rows) for run, rows in runs.items()}
+    return metric_figure(replace(FIGURES[name], derived=()), lines, outcomes)[0]
+
+
+def _reach_panels(rows: List[Row]) -> List[Panel]:
+    alphas = sorted({float(row["alpha"]) for row in rows})
+    seeds = sorted({int(row["seed"]) for row in rows})
+    found: Dict[str, Dict[Tuple[int, float], float]] = {}
+    for row in rows:
+        at = math.inf if row["epochs_to_reach"] == "never" else float(row["epochs_to_reach"])
+        found.setdefault(row["curve"], {})[int(row["seed"]), float(row["alpha"])] = at
+    curves = [
+        Curve(label, np.array(alphas), [[at.get((s, a), math.nan) for a in alphas] for s in seeds])
+        for label, at in found.items()
+    ]
+    longest = max(int(row["epochs_computed"]) for row in rows)
+    return [reach_panel(curves, float(rows[0]["loss_to_reach"]), longest)]

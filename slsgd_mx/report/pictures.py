@@ -1,0 +1,129 @@
+"""The figures and the theory's pictures, from run folders or from CSV files, as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.figures.build import Built, build_figure
+from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
+from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure
+from slsgd_mx.figures.used import used_panels
+from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.presets import preset
+from slsgd_mx.report.charts import chart, readable
+from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.system.files import to_csv
+from slsgd_mx.theory.pictures import PICTURES, numbers
+from slsgd_mx.theory.stored import COLUMNS, find_pictures, read_picture
+from slsgd_mx.theory.tables import finder
+
+Entry = Dict[str, Any]
+
+
+def from_runs(home: Path, variant: Variant, least: float) -> List[Entry]:
+    """The figures of a variant of which at least that share of the runs is begun or finished."""
+    index, entries = RunIndex(home), []
+    for name, figure in FIGURES.items():
+        runs = runs_of(figure, variant)
+        begun = sum((index.folder(run) / "config.json").exists() for run in runs)
+        if begun < least * len(runs) or not begun:
+            continue
+        try:
+            built = build_figure(name, variant, index)
+        except RunError:  # none of its runs is finished
+            continue
+        entries.append(_of_built(built, variant.folder))
+    return entries
+
+
+def _of_built(built: Built, source: str) -> Entry:
+    figure = FIGURES[built.name]
+    panels = list(built.panels)
+    if isinstance(figure, MetricFigure) and not figure.zoom:
+        panels += used_panels(built.lines, built.folders)[0]
+    return {
+        "name": file_name(built.name),
+        "source": source,
+        "title": readable(built.title),
+        "note": readable(built.note),
+        "csv": to_csv(*built.table),
+        **chart(panels),
+    }
+
+
+def from_csv(folder: Path, figures: Sequence[StoredFigure]) -> List[Entry]:
+    """The figures of a folder of CSV files."""
+    return [
+        {
+            "name": figure.path.stem,
+            "source": str(folder),
+            "title": readable(figure.title) + made_up(folder),
+            "note": f"From {figure.path}, {_seeds(figure)}.",
+            "csv": figure.text,
+            **chart(figure.panels),
+        }
+        for figure in figures
+    ]
+
+
+def read_figures(folder: Path, problems: List[str]) -> List[StoredFigure]:
+    """The figures whose CSV file is in a folder; what cannot be read is added to ``problems``."""
+    found = []
+    for name, path in find_figures(folder).items():
+        try:
+            found.append(read_figure(name, path))
+        except RunError as error:
+            problems.append(str(error))
+    return found
+
+
+def made_up(folder: Path) -> str:
+    """The remark that a folder, named after its preset, holds results on synthetic data."""
+    smoke = "smoke"
+    assert preset("cifar", smoke).sizes.data == "synthetic"
+    return " (synthetic data)" if Path(folder).resolve().name.split("-")[0] == smoke else ""
+
+
+def _seeds(figure: StoredFigure) -> str:
+    seeds = sorted({run.seed for run in figure.runs})
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+
+
+def theory_from_runs(home: Path) -> List[Entry]:
+    """The theory's pictures from the tables in RUNS/theory, as far as there are any."""
+    folder = Path(home) / "theory"
+    find, entries = finder(folder), []
+    for pictures in PICTURES.values() if folder.is_dir() else ():
+        for name, make in pictures.items():
+            try:
+                picture = make(find)
+            except RunError:  # a table is missing
+                continue
+            words = {"name": name, "source": str(folder), "title": readable(picture.title)}
+            rows = [[_nine(cell) for cell in row] for row in numbers(picture)]
+            text = to_csv(COLUMNS, rows)
+            shown = chart(picture.panels, picture.columns)
+            entries.append({**words, "note": readable(picture.note), "csv": text, **shown})
+    return entries
+
+
+def _nine(cell: object) -> object:
+    return f"{cell:.9g}" if isinstance(cell, float) else cell
+
+
+def theory_from_csv(folder: Path, problems: List[str]) -> List[Entry]:
+    """The theory's pictures whose CSV file is in a folder."""
+    entries = []
+    for name, path in find_pictures(folder).items():
+        try:
+            picture = read_picture(name, path)
+        except RunError as error:
+            problems.append(str(error))
+            continue
+        words = {"name": name, "source": str(folder), "title": readable(picture.title)}
+        entries.append(
+            {**words, "note": f"From {path}.", "csv": picture.text, **chart(picture.panels)}
+        )
+    return entries

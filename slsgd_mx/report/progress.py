@@ -1,0 +1,111 @@
+"""How far a sweep is, and how long it will take: from plan.json and the run folders alone."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import time
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.records import Run
+from slsgd_mx.sweeps.plan import FILE
+from slsgd_mx.system.files import read_text
+
+ENDED = ("done", "diverged", "failed")
+
+
+class Progress(NamedTuple):
+    """Epochs and runs of what is being computed, and the seconds left; None if not known."""
+
+    epochs: int
+    epochs_total: int
+    ended: int
+    runs: int
+    running: List[str]
+    seconds_left: Optional[float]
+
+    @property
+    def unfinished(self) -> bool:
+        return self.ended < self.runs
+
+
+class Share(NamedTuple):
+    """One run of a sweep: where it started in this sweep, how far it is, where it ends."""
+
+    name: str
+    start: int
+    epoch: int
+    end: int
+    status: str
+
+
+def measure(home: Path, runs: Sequence[Run], now: Optional[float] = None) -> Progress:
+    """The progress of the latest sweep, or of all runs if none has left a plan.
+
+    The pace is that of the sweep since it started, or of the sessions that are running.
+    """
+    now = time.time() if now is None else now
+    plan = read_plan(home)
+    if plan is None:
+        shares = [Share(r.path.name, _start(r), r.epoch, _end(r), r.status) for r in runs]
+        began = [_began(run) for run in runs if run.status == "running"]
+        moving = [share for share in shares if share.status == "running"]
+    else:
+        known = {str(run.path): run for run in runs}
+        shares = [_planned(home, step, known) for step in plan["runs"]]
+        began, moving = [plan["started"]], shares
+    done = [share.end if share.status in ENDED else share.epoch for share in shares]
+    moved = sum(max(0, share.epoch - share.start) for share in moving)
+    spent = now - min([at for at in began if at is not None], default=now)
+    left = sum(share.end - at for share, at in zip(shares, done))
+    return Progress(
+        sum(at - min(share.start, at) for share, at in zip(shares, done)),
+        sum(share.end - share.start for share in shares),
+        sum(share.status in ENDED for share in shares),
+        len(shares),
+        [share.name for share in shares if share.status == "running"],
+        left * spent / moved if moved and left and spent > 0 else None,
+    )
+
+
+def read_plan(home: Path) -> Optional[Dict[str, Any]]:
+    """What the latest sweep wrote; None if there is none, or it cannot be read."""
+    path = Path(home) / FILE
+    try:
+        plan = json.loads(read_text(path))
+        runs = [
+            {"folder": str(r["folder"]), "start": int(r["start"]), "epochs": int(r["epochs"])}
+            for r in plan["runs"]
+        ]
+        return {"started": float(plan["started"]), "runs": runs}
+    except (OSError, RunError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _planned(home: Path, step: Dict[str, Any], known: Dict[str, Run]) -> Share:
+    run = known.get(str(Path(home) / step["folder"]))
+    epoch = step["start"] if run is None else max(step["start"], run.epoch)
+    status = "waiting" if run is None else run.status
+    return Share(Path(step["folder"]).name, step["start"], epoch, step["epochs"], status)
+
+
+def _end(run: Run) -> int:
+    epochs = run.symbols.get("epochs")
+    return epochs if isinstance(epochs, int) else run.epoch
+
+
+def _start(run: Run) -> int:
+    """The epoch after which the newest session of a run that is running began; else 0."""
+    sessions = run.manifest.get("sessions") or [{}]
+    after = sessions[-1].get("after_epoch") if run.status == "running" else 0
+    return after if isinstance(after, int) else 0
+
+
+def _began(run: Run) -> Optional[float]:
+    sessions = run.manifest.get("sessions") or [{}]
+    try:
+        return calendar.timegm(time.strptime(sessions[-1]["started"], "%Y-%m-%dT%H:%M:%SZ"))
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,165 @@
+"""Everything that the page shows, gathered from folders of runs and of figures."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from slsgd_mx import __version__
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures.variants import Variant
+from slsgd_mx.report import boards, pictures, table, verdicts
+from slsgd_mx.report.charts import styles
+from slsgd_mx.report.progress import Progress, measure
+from slsgd_mx.runs.folder import read_config
+from slsgd_mx.runs.records import Run, find_folders, load_run
+
+LEAST = 0.5  # the share of a figure's runs that must be begun: figures share runs with others
+LOOKS = 32  # curves with a look of their own
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the page is about."""
+
+    runs: Optional[Path]
+    figures: Tuple[Path, ...] = ()
+    variants: Tuple[Variant, ...] = ()  # of the figures of the runs
+    chosen: bool = False  # the user chose the variant, so its claims are judged in any case
+    watch: Optional[float] = None  # seconds after which the open page refreshes itself
+
+
+def gather(request: Request) -> Dict[str, Any]:
+    """The data of the page, ready for JSON."""
+    problems: List[str] = []
+    data: Dict[str, Any] = {"figures": [], "claims": [], "arena": [], "theory": []}
+    tables, runs, folders, now = [], [], {}, None
+    if request.runs is not None:
+        runs, folders = read_runs(request.runs, problems)
+        now = measure(request.runs, runs)
+        _add_runs(data, request, folders)
+        tables.append(table.from_runs(runs, request.runs))
+    for folder in with_theory(request.figures):
+        figures = pictures.read_figures(folder, problems)
+        data["figures"] += pictures.from_csv(folder, figures)
+        data["theory"] += pictures.theory_from_csv(folder, problems)
+        data["arena"] += boards.from_folder(folder, folders, problems)
+        found = verdicts.from_folder(folder, problems)
+        data["claims"] += [] if found is None else [found]
+        tables.append(table.from_csv(figures))
+    data["runs"] = table.joined(tables)
+    data["files"] = _deduplicate(data["figures"] + data["theory"])
+    return {
+        **data,
+        "styles": styles(LOOKS),
+        "problems": problems,
+        "summary": _summary(request, runs),
+        "progress": None if now is None else _progress(now, request.watch is not None),
+        "watch": request.watch if now is None or now.unfinished or request.watch else None,
+        "written": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "version": __version__,
+    }
+
+
+def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfig, Path]]:
+    """All run folders, and those whose configuration this version understands."""
+    runs, folders = [], {}
+    for path in find_folders(home):
+        try:
+            runs.append(load_run(path))
+            folders[read_config(path)] = path
+        except (RunError, ConfigError, OSError) as error:
+            problems.append(str(error))
+    return runs, folders
+
+
+def _add_runs(data: Dict[str, Any], request: Request, folders: Dict[RunConfig, Path]) -> None:
+    home = request.runs
+    assert home is not None
+    for variant in request.variants:
+        found = pictures.from_runs(home, variant, LEAST)
+        data["figures"] += found
+        if found or request.chosen:
+            data["claims"].append(verdicts.from_runs(home, variant))
+    data["theory"] += pictures.theory_from_runs(home)
+    data["arena"] += boards.from_runs(folders, home)
+
+
+def with_theory(folders: Sequence[Path]) -> List[Path]:
+    """Folders of figures, and the folder ``theory`` inside or next to one of them."""
+    found = list(folders)
+    for folder in folders:
+        found += [f for f in (folder / "theory", folder.parent / "theory") if f.is_dir()]
+    return list({os.path.realpath(folder): folder for folder in reversed(found)}.values())[::-1]
+
+
+def _deduplicate(entries: Sequence[Dict[str, Any]]) -> List[str]:
+    """Put equal CSV texts, such as those of a figure and its zoom, into one list."""
+    texts: Dict[str, int] = {}
+    for entry in entries:
+        entry["csv"] = texts.setdefault(entry["csv"], len(texts))
+    return list(texts)
+
+
+def _progress(now: Progress, watched: bool) -> Optional[Dict[str, Any]]:
+    return {**now._asdict(), "unfinished": now.unfinished} if watched or now.running else None
+
+
+def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
+    """What was run, on which machine, how long, with which versions."""
+    sessions = [each for run in runs for each in table.sessions_of(run)]
+    seconds = sum(float(run["seconds"].sum()) for run in runs if _is_number(run, "seconds"))
+    about = [
+        ("Runs", str(request.runs) if request.runs else "none: this page is made from CSV files"),
+        ("Figures", ", ".join(map(str, request.figures))),
+        ("Tasks and data", _distinct(_what(run) for run in runs)),
+        ("Machine", _distinct(_machine(each) for each in sessions)),
+        ("Computed", _period(sessions)),
+        *((_NAMES[n], _distinct(str(s.get(n, "")) for s in sessions)) for n in table.VERSIONS),
+    ]
+    if request.runs is None:
+        about.append(("Machine", "not recorded in CSV files: give --runs to show it"))
+    return {
+        "about": [[name, text] for name, text in about if text],
+        "epochs": sum(run.epoch for run in runs),
+        "seconds": seconds,
+    }
+
+
+_NAMES = {
+    "slsgd_mx": "slsgd-mx",
+    "mxnet": "MXNet",
+    "numpy": "NumPy",
+    "python": "Python",
+    "revision": "Revision",
+}
+
+
+def _is_number(run: Run, column: str) -> bool:
+    return column in run.columns and run[column].dtype.kind in "if"
+
+
+def _distinct(texts: Any) -> str:
+    return "; ".join(dict.fromkeys(filter(None, texts)))
+
+
+def _what(run: Run) -> str:
+    symbols = run.symbols
+    words = [str(symbols.get("task", "")), str(symbols.get("data", symbols.get("objective", "")))]
+    return " on ".join(filter(None, words))
+
+
+def _machine(session: Dict[str, Any]) -> str:
+    cpu, cores, threads = (session.get(name) for name in ("cpu", "cores", "threads"))
+    return f"{cpu}, {cores} cores, {threads} thread(s) a process" if cpu else ""
+
+
+def _period(sessions: Sequence[Dict[str, Any]]) -> str:
+    times = sorted(str(each["started"]) for each in sessions if "started" in each)
+    if not times:
+        return ""
+    return times[0] if times[0] == times[-1] else f"first session {times[0]}, last {times[-1]}"

@@ -1,0 +1,283 @@
+"""The data of the report's page, and the page itself, without a browser."""
+
+import csv
+import json
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers.report_runs import EVIL, arena, variant
+from helpers.run_folders import store_run
+
+from slsgd_mx.arena.results import read_boards
+from slsgd_mx.arena.stored import find_boards
+from slsgd_mx.arena.tables import from_json, to_json
+from slsgd_mx.arena.verdict import verdict
+from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, judge_all
+from slsgd_mx.claims import from_json as claims_from_json
+from slsgd_mx.claims import to_json as claims_to_json
+from slsgd_mx.cli import main
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures.build import draw_figure
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.stored import read_figure
+from slsgd_mx.figures.variants import runs_of
+from slsgd_mx.report import boards, ledger, page, verdicts
+from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
+from slsgd_mx.report.sources import Request, gather, with_theory
+from slsgd_mx.theory.stored import read_picture
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LAPTOP = ROOT / "figures" / "laptop"
+pytest.importorskip("plotly")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Made-up runs of an arena and of Figure 3, one of them diverged, in an odd folder."""
+    home = tmp_path_factory.mktemp("runs")
+    for number, config in enumerate(arena().runs()):
+        store_run(home, config, [0.2, 0.3 + number / 10])
+    for number, config in enumerate(runs_of(FIGURES["fig3"], variant())):
+        store_run(home, config, [0.5, 0.25 + number / 100], diverged=number == 3)
+    shutil.copytree(next(home.iterdir()), home / EVIL.replace("/", "∕"))
+    return home
+
+
+@pytest.fixture(scope="module")
+def data(home):
+    return gather(Request(home, (LAPTOP,), (variant(),), chosen=True))
+
+
+class Reader(HTMLParser):
+    """Collects the tags of a page and the text of its data."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.data, self.inside = [], "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.inside = dict(attrs).get("id") == "data"
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, text):
+        self.data += text if self.inside else ""
+
+
+def test_every_section_has_its_content(data):
+    names = [entry["name"] for entry in data["figures"]]
+    assert names[:2] == ["fig03", "fig09"] and len(names) == 2 + 14
+    assert [len(group["claims"]) for group in data["claims"]] == [12, 9]
+    assert [board["rules"] for board in data["arena"]] == [["trimmed-mean", "median"]]
+    assert len(data["theory"]) == 9  # next to figures/laptop
+    assert data["problems"] == [] and len(data["runs"]["rows"]) > 18
+    states = {row["status"] for row in data["runs"]["rows"]}
+    assert states == {"done", "diverged", "in CSV"}
+    assert dict(data["summary"]["about"])["Tasks and data"] == "cifar on synthetic"
+
+
+def test_a_figure_is_the_same_from_its_runs_and_from_its_csv(home, data, tmp_path):
+    draw_figure("fig3", variant(), home, tmp_path)
+    stored = gather(Request(None, (tmp_path,)))["figures"][0]
+    own = data["figures"][0]
+    pairs = list(zip(own["panels"], stored["panels"]))  # the CSV lacks the panels of pushes
+    assert len(pairs) == 4
+    for one, other in pairs:
+        assert one["title"] == other["title"] and one["limits"] == other["limits"]
+        for mine, theirs in zip(one["curves"], other["curves"]):
+            names = ("label", "style", "x", "mean", "low", "high")
+            assert [mine.get(n) for n in names] == [theirs.get(n) for n in names]
+
+
+def test_bands_and_means_are_those_of_the_rows(data):
+    panel = data["figures"][0]["panels"][0]
+    curve = panel["curves"][1]
+    runs = [run for run in runs_of(FIGURES["fig3"], variant()) if (run.q, run.b) == (2, 0)]
+    every = runs_of(FIGURES["fig3"], variant())
+    values = [0.25 + every.index(run) / 100 for run in runs]
+    assert curve["low"][-1] == pytest.approx(min(values))
+    assert curve["mean"][-1] == pytest.approx(np.mean(values))
+    assert curve["high"][-1] == pytest.approx(max(values))
+
+
+def test_the_csv_of_a_figure_and_of_its_zoom_is_stored_once(data):
+    texts = {
+        entry["name"]: entry["csv"] for entry in data["figures"] if "laptop" in entry["source"]
+    }
+    assert texts["fig03"] == texts["fig09"] != texts["fig04"]
+    assert data["files"][texts["fig03"]] == (LAPTOP / "fig03.csv").read_text()
+
+
+def test_boards_are_found_among_runs_as_the_arena_reads_them(home):
+    grid = arena()
+    (expected,) = read_boards(grid, home)
+    folders = {run: home / run.slug for run in [*grid.runs(), *runs_of(FIGURES["fig3"], variant())]}
+    (found,) = find_boards(folders)
+    (stored,) = from_json(to_json(grid, [expected]))
+    for board in (found, stored):
+        assert str(board.setting) == str(expected.setting)
+        assert sorted(verdict(board)) == sorted(verdict(expected))
+        for pair, score in expected.scores.items():
+            assert (board.scores[pair].mean, board.scores[pair].diverged) == (score.mean, 0)
+
+
+def test_claims_survive_json(home):
+    verdicts_now = judge_all(home, variant())
+    about, found = claims_from_json(claims_to_json(verdicts_now, {"preset": "smoke"}))
+    assert about == {"preset": "smoke"} and [words["id"] for words, _ in found] == list(CLAIMS)
+    for (_, again), now in zip(found, verdicts_now):
+        assert again.verdict == now.verdict and again.missing == now.missing
+        assert [c.estimate for c in again.checks] == [c.estimate for c in now.checks]
+
+
+def test_committed_claims_have_verdict_rule_and_decisive_numbers():
+    found = verdicts.from_folder(LAPTOP, [])
+    by_id = {claim["id"]: claim for claim in found["claims"]}
+    assert by_id["C1"]["verdict"] == HOLDS and by_id["C4"]["verdict"] == FAILS
+    table = (LAPTOP / "claims.md").read_text()
+    for claim in found["claims"]:
+        assert f"{claim['tally']}; {claim['decisive']}" in table.replace("\\|", "|")
+
+
+def test_no_text_of_a_file_becomes_html(home, tmp_path):
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    rows = list(csv.reader((LAPTOP / "fig03.csv").open()))
+    for row in rows[1:]:
+        row[0] = EVIL
+        row[1] = f"{row[1]}{EVIL}"
+    with (figures / "fig03.csv").open("w") as file:
+        csv.writer(file).writerows(rows)
+    claims = json.loads((LAPTOP / "claims.json").read_text())
+    for claim in claims["claims"]:
+        claim.update(text=EVIL, rule=EVIL, id=EVIL)
+    (figures / "claims.json").write_text(json.dumps(claims))
+    content = json.loads(to_json(arena(), read_boards(arena(), home)))
+    for cell in content["boards"][0]["cells"]:
+        cell["rule"] += EVIL
+    (figures / "arena.json").write_text(json.dumps(content))
+    found = gather(Request(home, (figures,)))
+    text = to_html(found)
+    clean = Reader(to_html(gather(Request(home))))
+    reader = Reader(text)
+    assert reader.tags == clean.tags  # not one tag more
+    assert json.loads(reader.data)["claims"][0]["claims"][0]["text"] == EVIL
+    assert text.count(EVIL) == 0
+    assert [tag for tag, attrs in reader.tags if "src" in attrs] == []
+
+
+def test_the_page_asks_the_network_for_nothing(data):
+    reader = Reader(to_html(data))
+    policy = [a["content"] for tag, a in reader.tags if a.get("http-equiv")]
+    assert len(policy) == 1 and "default-src 'none'" in policy[0]
+    assert [tag for tag, attrs in reader.tags if tag in ("img", "iframe") or attrs.get("src")] == []
+    assert {a["href"][:5] for tag, a in reader.tags if tag == "link"} == {"data:"}
+
+
+def test_infinity_and_nan_become_null_in_json():
+    assert to_script([1.5, None]) == "[1.5,null]"
+    with pytest.raises(ValueError, match="JSON"):
+        to_script(float("nan"))
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("fig03.csv", "", "it has no rows"),
+        ("fig03.csv", "curve,seed\na,b\n", "is not the CSV file of fig3"),
+        ("fig05.csv", "curve,alpha,seed\nb=2,1,0\n", "there is no 'epochs_to_reach'"),
+        ("prop1.csv", "panel,curve\na,b\n", "there is no 'x'"),
+        ("claims.json", "{}", "not the verdicts of slsgd-mx claims"),
+        ("arena.json", "[]", "not the numbers of slsgd-mx arena"),
+    ],
+)
+def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
+    (tmp_path / name).write_text(content)
+    found = gather(Request(None, (tmp_path,)))
+    assert len(found["problems"]) == 1 and words in found["problems"][0]
+    assert name in found["problems"][0]
+    assert found["figures"] == found["claims"] == found["arena"] == found["theory"] == []
+
+
+def test_pictures_of_the_theory_keep_their_numbers():
+    picture = read_picture("thm1-rate", ROOT / "figures" / "theory" / "thm1-rate.csv")
+    assert picture.title == "Theorem 1's rate where nothing makes a floor"
+    rows = list(csv.DictReader(picture.text.splitlines()))
+    assert sum(len(curve.x) for panel in picture.panels for curve in panel.curves) == len(rows)
+    assert {panel.yscale for panel in picture.panels} == {"log"}
+
+
+def test_a_csv_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "fig01.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(RunError, match="is not the CSV file of fig1: there is no 'curve'"):
+        read_figure("fig1", tmp_path / "fig01.csv")
+
+
+def test_the_theory_is_found_next_to_figures():
+    found = with_theory((LAPTOP, ROOT / "figures" / "theory"))
+    assert [folder.name for folder in found] == ["laptop", "theory"]
+
+
+def test_the_ledger_has_every_table_and_no_broken_link():
+    text, html = ledger.find_text(), ledger.ledger_html()
+    assert html.count("<table>") == len(re.findall(r"^\| --- ", text, re.M)) > 5
+    assert set(re.findall(r'href="([^"]*)"', html)) <= {*re.findall(r"https?://[^)\s]*", text)}
+    assert "&lt;b&gt;" in ledger.to_html("a <b>c</b> [x](y.md) [z](javascript:alert)")
+    assert "href" not in ledger.to_html("[x](y.md) [z](javascript:alert) ![w](v.png)")
+
+
+def test_without_the_ledger_the_page_says_where_it_is(data, monkeypatch):
+    monkeypatch.setattr(ledger, "find_text", lambda: None)
+    assert "docs/paper-vs-code.md of the repository" in to_html(data)
+
+
+def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(ConfigError, match="pip install"):
+        page.require_extra()
+    done = CliRunner().invoke(main, ["report", "--figures", str(LAPTOP)])
+    assert done.exit_code == 2 and INSTALL in done.output and "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--figures", "nowhere"], "--figures nowhere is not a folder"),
+        ([], "--runs runs is not a folder"),
+        (["--figures", ".", "--watch"], "--watch needs --runs"),
+        (["--figures", ".", "--epochs", "3"], "give --preset with the options of figures"),
+        (["--figures", ".", "--every", "0"], "0.0 is not in the range 1<=x<=3600"),
+    ],
+)
+def test_wrong_calls(elsewhere, words, said):
+    done = CliRunner().invoke(main, ["report", *words])
+    assert done.exit_code == 2 and said in done.output
+
+
+def test_the_command_writes_the_file_and_says_what_is_in_it(elsewhere, tmp_path):
+    words = ["report", "--figures", str(LAPTOP), "--html", "out/page.html", "--json"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0
+    found = json.loads(done.output[done.output.index("{") : done.output.rindex("}") + 1])
+    assert (found["figures"], found["theory"], found["problems"]) == (14, 9, [])
+    assert 1e6 < (tmp_path / "out" / "page.html").stat().st_size < 10e6
+    done = CliRunner().invoke(main, ["report", "--figures", str(LAPTOP), "--html", "out"])
+    assert done.exit_code == 1 and "out is a folder" in done.output
+
+
+def test_a_folder_without_results_gives_a_page(tmp_path):
+    data = write_report(tmp_path / "empty.html", Request(tmp_path, (tmp_path,)))
+    assert data["runs"]["rows"] == [] and (tmp_path / "empty.html").exists()
+
+
+def test_colours_between_two():
+    assert boards.mixed(["#000000", "#FF0000"], 2.0) == "#ff0000"
