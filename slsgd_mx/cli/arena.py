@@ -45,7 +45,8 @@ SYMBOLS = (
 )  # fmt: skip
 @with_options(
     *SYMBOLS,
-    *("seed", "data_dir", "jobs", "threads", "runs", "figures", "dry_run", "draw_only"),
+    *("seed", "data_dir", "jobs", "threads", "slot_memory", "runs", "figures"),
+    *("dry_run", "draw_only"),
     *("no_share", "engine", "workers", "servers"),
     json_option,
 )

@@ -24,7 +24,7 @@ from slsgd_mx.cli.output import json_option, print_json, say
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
 RUNNING = (
-    *("released", "repeats", "seed", "data_dir", "jobs", "threads", "runs"),
+    *("released", "repeats", "seed", "data_dir", "jobs", "threads", "slot_memory", "runs"),
     pick_formerly_out("figures"),
     *("dry_run", "draw_only", "no_share", "engine", "workers", "servers"),
     json_option,
