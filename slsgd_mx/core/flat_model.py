@@ -153,13 +153,16 @@ class Shard:
             self.release()
 
     def is_finite(self, slot: int) -> bool:
-        finite = all_finite(self.row(slot))
+        (row,) = self.parts([slot], (0, self.value.size))
+        finite = all_finite(row)
         self.release()
         return finite
 
     def parts(self, slots: Sequence[int], block: Range) -> List[np.ndarray]:
         """The values of slots on one block, as views."""
-        return [self.row(slot)[slice(*block)] for slot in slots]
+        parts = [self.row(slot)[slice(*block)] for slot in slots]
+        self._memory.read_ahead(parts)
+        return parts
 
     def grams(self, slots: Sequence[int]) -> Iterator[np.ndarray]:
         """For each block, the inner products of the updates in these slots; float64 (k, k)."""
@@ -175,10 +178,10 @@ class Shard:
         """
         chosen = find_rule(rule)
         for start, stop in self.visit(self.blocks):
-            part = slice(start + -(self.offset + start) % stride, stop, stride)
-            rows = [self.row(slot)[part] for slot in slots]
-            size = rows[0].size
-            used = chosen.kept(rows, self.value[part], b, matrix) if size else 0.0
+            part = slice(-(self.offset + start) % stride, None, stride)
+            rows = [row[part] for row in self.parts(slots, (start, stop))]
+            size, previous = rows[0].size, self.value[start:stop][part]
+            used = chosen.kept(rows, previous, b, matrix) if size else 0.0
             known = np.zeros(1 + (len(slots) if matrix is None else len(matrix)))
             known[0], known[1:] = size, used
             yield known

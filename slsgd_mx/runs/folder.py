@@ -44,7 +44,7 @@ from slsgd_mx.runs.proof import (
     read_closing,
 )
 from slsgd_mx.runs.pushes import FILE as PUSHES
-from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
+from slsgd_mx.runs.pushes import Pushes, read_pushes, text_until, to_text
 from slsgd_mx.system import files, slot_memory
 
 KEPT_CHECKPOINTS = 2
@@ -232,7 +232,7 @@ class RunFolder:
         with files.disk_errors(self.path):
             digests = {
                 "rows": self._digest_of_rows(self._due(epoch)),
-                "pushes": digest_of_text(to_text(self._pushes_until(epoch))),
+                "pushes": digest_of_text(text_until(self.path, epoch)),
             }
             files.sync(self.path / PUSHES)
             save_checkpoint(folder, epoch, values, {**notes, "digests": digests})

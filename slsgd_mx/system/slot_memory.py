@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import IO, List, Optional, Union
+from typing import IO, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class SlotMemory:
     def __init__(self, folder: Optional[Union[str, Path]] = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self._held = 0  # bytes in memory
-        self._maps: List[mmap.mmap] = []
+        self._maps: List[Tuple[np.ndarray, mmap.mmap]] = []
 
     @property
     def mapped(self) -> bool:
@@ -70,14 +70,35 @@ class SlotMemory:
         if self.folder is None or not count or self._held + count <= slot_limit():
             self._held += count
             return np.zeros((rows, size), np.float32)
-        self._maps.append(map_file(self.folder, count, f"{rows} pushes of {size} values"))
-        return np.frombuffer(self._maps[-1], np.float32).reshape(rows, size)
+        mapped = map_file(self.folder, count, f"{rows} pushes of {size} values")
+        _advise(mapped, "MADV_RANDOM")  # else one value may bring megabytes around it into memory
+        array = np.frombuffer(mapped, np.float32).reshape(rows, size)
+        self._maps.append((array, mapped))
+        return array
+
+    def read_ahead(self, parts: Sequence[np.ndarray]) -> None:
+        """Read contiguous parts of arrays from their files with few large requests."""
+        for array, mapped in self._maps:
+            for part in parts:
+                start = _address(part) - _address(array)
+                if 0 <= start < len(mapped):
+                    first = start - start % mmap.PAGESIZE
+                    _advise(mapped, "MADV_WILLNEED", first, start + part.nbytes - first)
 
     def release(self) -> None:
         """Take the pages of the files out of this process's memory; nothing written is lost."""
-        for mapped in self._maps:
-            if hasattr(mmap, "MADV_DONTNEED"):
-                mapped.madvise(mmap.MADV_DONTNEED)
+        for _, mapped in self._maps:
+            _advise(mapped, "MADV_DONTNEED")
+
+
+def _advise(mapped: mmap.mmap, advice: str, *span: int) -> None:
+    """Tell the system how a file is used; some systems do not know all kinds of advice."""
+    if hasattr(mmap, advice):
+        mapped.madvise(getattr(mmap, advice), *span)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def map_file(folder: Path, count: int, what: str) -> mmap.mmap:
