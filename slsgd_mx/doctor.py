@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from slsgd_mx.errors import SlsgdError
+from slsgd_mx.system.machine import cpu_flags
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended
 from slsgd_mx.system.threads import VARIABLE, available_cores, thread_count
 
@@ -108,16 +109,6 @@ def check_bfloat16() -> Check:
     flags = cpu_flags() & {"avx512_bf16", "amx_bf16"}
     text = f"yes ({', '.join(sorted(flags))})" if flags else "no: this CPU has no such instructions"
     return Check("bfloat16", None, text)
-
-
-def cpu_flags() -> set:
-    """The CPU's features as Linux names them; empty elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return set()
-    flags = [line.split() for line in lines if line.startswith(("flags", "Features"))]
-    return set(flags[0]) if flags else set()
 
 
 def check_kernel() -> Check:

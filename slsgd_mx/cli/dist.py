@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 from typing import Callable, Optional, Tuple
 
 import click
@@ -61,12 +63,12 @@ def scheduler(patience: float) -> None:
 
 
 @dist.command()
-@with_options("patience")
-def server(patience: float) -> None:
+@with_options("patience", "slot_memory", "slot_folder")
+def server(patience: float, slot_folder: Optional[Path]) -> None:
     """Hold a part of the model and aggregate the pushes to it."""
     from slsgd_mx.parameter_server.roles import run_server
 
-    _play(run_server, patience)
+    _play(run_server, patience, slot_folder or Path(tempfile.gettempdir()))
 
 
 @dist.command(context_settings={"allow_interspersed_args": False})

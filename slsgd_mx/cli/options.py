@@ -6,6 +6,7 @@ module that checks them: ``slsgd-mx --help`` imports nothing heavy.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from shlex import quote
 from typing import Any, Callable, Dict, Optional, Tuple, Union
@@ -68,6 +69,19 @@ def _load_plugins(ctx: click.Context, param: click.Parameter, names: Tuple[str, 
 
     for name in names:
         load_plugin(name)
+
+
+def _limit_slots(ctx: click.Context, param: click.Parameter, size: Optional[str]) -> None:
+    """Child processes inherit the variable."""
+    from slsgd_mx.errors import ConfigError
+    from slsgd_mx.system.slot_memory import VARIABLE, read_size
+
+    if size is not None:
+        try:
+            read_size(size)
+        except ConfigError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+        os.environ[VARIABLE] = size
 
 
 def _option(*flags: str, **attributes: Any) -> Tuple[Tuple[str, ...], Dict[str, Any]]:
@@ -201,6 +215,14 @@ OPTIONS = {
     "threads": _option("--threads", type=COUNT, help=
         "Threads of each process; with the same number, results repeat bit for bit. Default: its "
         "share of the cores, and 1 for the smoke preset."),
+    "slot_memory": _option("--slot-memory", metavar="SIZE", expose_value=False,
+        callback=_limit_slots, help=
+        "Memory for the k pushes of an epoch, such as 2GB; beyond it they are kept in a file in "
+        "the run folder while the run is computed. Results do not depend on it. Default: a quarter "
+        "of the machine's memory."),
+    "slot_folder": _option("--slot-folder", type=FOLDER, help=
+        "Where pushes are kept that exceed --slot-memory. Default: the system's folder for "
+        "temporary files."),
     "jobs": _option("--jobs", type=COUNT, help=
         "Processes at the same time. Default: one per core, as far as memory allows."),
     # figures and arenas

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -14,6 +13,7 @@ from slsgd_mx.cli.progress import duration
 from slsgd_mx.config import RunConfig
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Pool
+from slsgd_mx.system.machine import total_memory
 from slsgd_mx.system.threads import cores_to_share, thread_count
 
 MEMORY_EACH = 1.5e9  # bytes reserved for each process; the paper's networks take 1.0 to 1.1 GB
@@ -31,7 +31,7 @@ def share_out(
     threads.
     """
     total, one = cores_to_share(), thread_count() == 1
-    processes = jobs or max(1, int(min(total / (threads or 1), _memory() / MEMORY_EACH)))
+    processes = jobs or max(1, int(min(total / (threads or 1), total_memory() / MEMORY_EACH)))
     if workers is not None:
         processes, total = jobs or 1, max(1, total // workers)
     narrow = any(step.config.sizes.data == "synthetic" for step in plan.steps)
@@ -39,14 +39,6 @@ def share_out(
         max(1, min(processes, len(plan.to_do))),
         threads or (1 if narrow or one else max(1, total // processes)),
     )
-
-
-def _memory() -> float:
-    """This machine's memory in bytes; unlimited if the system does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (ValueError, OSError):
-        return float("inf")
 
 
 def show_plan(

@@ -25,7 +25,7 @@ SET = click.option(
 @click.command()
 @click.argument("file", type=PATH, metavar="CONFIG")
 @SET
-@with_options("repeats", "data_dir", "out", "threads", json_option)
+@with_options("repeats", "data_dir", "out", "threads", "slot_memory", json_option)
 def run(
     file: Path,
     changes: Tuple[str, ...],

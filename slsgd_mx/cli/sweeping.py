@@ -25,7 +25,7 @@ WORKLOAD = (
 
 def running(figures: Callable) -> Tuple:
     """The options of commands that compute many runs; ``figures`` is the folder for pictures."""
-    before = ("seed", "data_dir", "jobs", "threads", "runs")
+    before = ("seed", "data_dir", "jobs", "threads", "slot_memory", "runs")
     after = ("dry_run", "draw_only", "no_share", "engine", "workers", "servers")
     return (*before, figures, *after, json_option)
 

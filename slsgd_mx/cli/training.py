@@ -20,7 +20,7 @@ from slsgd_mx.cli.options import (
 from slsgd_mx.cli.output import json_option
 
 POISONED = ("poisoned_devices", *FAULTS)
-RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads")
+RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads", "slot_memory")
 EPILOG = (
     "FedAvg is --alpha 1 --b 0 (the defaults); local SGD is FedAvg with one number for "
     "--local-steps; the paper's attack is --q 2."
@@ -113,7 +113,8 @@ def train() -> None:
         default="laptop",
         help="laptop: a network for a few thousand images. smoke: a narrow one.",
     ),
-    *(*ARRAYS, *ALGORITHM, *POISONED, "seed", "repeats", "eval_every", "out", "threads"),
+    *(*ARRAYS, *ALGORITHM, *POISONED, "seed", "repeats", "eval_every", "out"),
+    *("threads", "slot_memory"),
     json_option,
 )
 def images(preset: str, arrays: Optional[Path], **options: Any) -> None:

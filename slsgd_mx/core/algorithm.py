@@ -197,12 +197,12 @@ def push(
     t: int, device: int, slot: int, config: RunConfig, task: Task, server: Server, poisoned: bool
 ) -> None:
     """Line 12: push the trained model, altered by the attack if the worker is poisoned."""
-    attack = find_attack(config.attack).entry if poisoned else None
-    context = _context(config, task, "model", t, device)
+    attack = find_attack(config.attack).entry.model if poisoned else None
+    context = _context(config, task, "model", t, device) if attack is not None else None
     for key, value in task.values.items():
         value = as_pushed(value)
-        if attack is not None and attack.model is not None:
-            value = mx.nd.array(attack.model(value.asnumpy(), context), dtype=np.float32)
+        if attack is not None:
+            value = mx.nd.array(attack(value.asnumpy(), context), dtype=np.float32)
         server.push(key, value, slot)
 
 

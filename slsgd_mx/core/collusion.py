@@ -59,7 +59,7 @@ Places = Mapping[str, Range]  # where each parameter is in the shard
 def products(shard: Shard, settings: Settings, plot: Plot) -> Iterator[np.ndarray]:
     """For each block, the inner products of what the attackers see."""
     own = _own(find_attack(settings.attack), plot)
-    for block in shard.blocks:
+    for block in shard.visit(shard.blocks):
         rows = shard.parts(plot.honest, block), shard.parts(own, block)
         yield block_products(*rows, shard.value[slice(*block)])
 
@@ -82,7 +82,7 @@ def collude(
     attack = find_attack(settings.attack)
     own = _own(attack, plot)
     ranges = [(0, shard.value.size)] if attack.entry.whole else shard.blocks
-    for number, block in enumerate(ranges, start=shard.first):
+    for number, block in enumerate(shard.visit(ranges), start=shard.first):
         honest, previous = shard.parts(plot.honest, block), shard.value[slice(*block)]
         if combination is not None:
             pushed = pushes_from(combination, honest, shard.parts(own, block), previous)

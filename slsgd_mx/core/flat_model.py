@@ -9,16 +9,30 @@ fixed blocks of coordinates, so any number of shards gives the same bits.
 from __future__ import annotations
 
 import functools
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.pipeline import block_gram, find_rule
 from slsgd_mx.rules.pipeline import blocks as divide
+from slsgd_mx.system.slot_memory import SlotMemory
 
+T = TypeVar("T")
 Range = Tuple[int, int]  # [start, stop) of the flat model
 Stream = Callable[[int], np.random.Generator]  # of a block, by its number
+RESIDENT = 1 << 27  # bytes of pushes that are aggregated at a time if they are in a file
 
 
 class Place(NamedTuple):
@@ -99,7 +113,8 @@ class Shard:
     ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.  It
     consists of whole blocks of the flat model, from block ``first`` and coordinate ``offset`` on.
     Besides the k slots, rows are kept for what colluding attackers ask for: slot k + s is what the
-    worker of slot s started from, slot 2k is the task's target.
+    worker of slot s started from, slot 2k is the task's target.  If the rows are in a file, they
+    are visited block by block, so that only a part of them is in memory.
     """
 
     def __init__(
@@ -110,29 +125,48 @@ class Shard:
         blocks: Optional[Sequence[Range]] = None,
         first: int = 0,
         offset: int = 0,
+        memory: Optional[SlotMemory] = None,
     ) -> None:
         self.value, self.replaced, self.k, self.offset = value, list(replaced), k, offset
         self.blocks = divide(value.size) if blocks is None else list(blocks)
         self.first = first
-        self.slots = np.zeros((k, value.size), np.float32)  # (k, d)
-        self._extra: Dict[int, np.ndarray] = {}
+        self._memory = memory or SlotMemory()
+        self.slots = self._memory.zeros(k, value.size)  # (k, d)
+
+    @functools.cached_property
+    def _extra(self) -> np.ndarray:
+        """The rows that colluding attackers ask for, (k + 1, d)."""
+        return self._memory.zeros(self.k + 1, self.value.size)
 
     def row(self, slot: int) -> np.ndarray:
         """The memory of a slot, (d,)."""
-        if slot < self.k:
-            return self.slots[slot]
-        return self._extra.setdefault(slot, np.zeros(self.value.size, np.float32))
+        return self.slots[slot] if slot < self.k else self._extra[slot - self.k]
+
+    def release(self) -> None:
+        """Take rows that are in a file out of this process's memory."""
+        self._memory.release()
+
+    def visit(self, parts: Iterable[T]) -> Iterator[T]:
+        """Yield parts of the work one by one; rows in a file leave the memory after each."""
+        for part in parts:
+            yield part
+            self.release()
 
     def is_finite(self, slot: int) -> bool:
-        return all_finite(self.row(slot))
+        (row,) = self.parts([slot], (0, self.value.size))
+        finite = all_finite(row)
+        self.release()
+        return finite
 
     def parts(self, slots: Sequence[int], block: Range) -> List[np.ndarray]:
         """The values of slots on one block, as views."""
-        return [self.row(slot)[slice(*block)] for slot in slots]
+        parts = [self.row(slot)[slice(*block)] for slot in slots]
+        self._memory.read_ahead(parts)
+        return parts
 
     def grams(self, slots: Sequence[int]) -> Iterator[np.ndarray]:
         """For each block, the inner products of the updates in these slots; float64 (k, k)."""
-        for block in self.blocks:
+        for block in self.visit(self.blocks):
             yield block_gram(self.parts(slots, block), self.value[slice(*block)])
 
     def kept(
@@ -143,11 +177,11 @@ class Shard:
         float64 (1 + rows,); every ``stride``-th coordinate of the flat model is sampled.
         """
         chosen = find_rule(rule)
-        for start, stop in self.blocks:
-            part = slice(start + -(self.offset + start) % stride, stop, stride)
-            rows = [self.row(slot)[part] for slot in slots]
-            size = rows[0].size
-            used = chosen.kept(rows, self.value[part], b, matrix) if size else 0.0
+        for start, stop in self.visit(self.blocks):
+            part = slice(-(self.offset + start) % stride, None, stride)
+            rows = [row[part] for row in self.parts(slots, (start, stop))]
+            size, previous = rows[0].size, self.value[start:stop][part]
+            used = chosen.kept(rows, previous, b, matrix) if size else 0.0
             known = np.zeros(1 + (len(slots) if matrix is None else len(matrix)))
             known[0], known[1:] = size, used
             yield known
@@ -167,8 +201,11 @@ class Shard:
         """
         aggregate, chosen = np.empty(self.value.size, np.float32), find_rule(rule)
         draws = stream is not None and chosen.rule.entry.random
-        parts = self.blocks if draws and not chosen.whole else [(0, self.value.size)]
-        for number, block in enumerate(parts, start=self.first):
+        if chosen.whole:
+            parts = [(0, self.value.size)]
+        else:
+            parts = self.blocks if draws else self._ranges(len(accepted))
+        for number, block in enumerate(self.visit(parts), start=self.first):
             part, rng = slice(*block), stream(number) if draws else None
             rows = self.parts(accepted, block)
             chosen.aggregate(rows, self.value[part], b, aggregate[part], matrix, rng)
@@ -176,6 +213,12 @@ class Shard:
         moving_average(self.value, aggregate, alpha)
         for start, stop, replacement in kept:
             self.value[start:stop] = replacement
+
+    def _ranges(self, rows: int) -> List[Range]:
+        """The whole shard; if rows are in a file, ranges of which ``rows`` rows fit into memory."""
+        size = self.value.size
+        width = max(64, RESIDENT // (4 * rows)) if self._memory.mapped else max(1, size)
+        return [(start, min(start + width, size)) for start in range(0, size, width)]
 
 
 def cut(ranges: Sequence[Range], within: Range) -> List[Range]:

@@ -8,7 +8,8 @@ import functools
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, Iterable, Optional, Sequence, Set, Tuple
+from pathlib import Path
+from typing import Dict, Iterable, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from slsgd_mx.randomness import stream
 from slsgd_mx.rules.pipeline import add_in_order, find_rule, sampled
 from slsgd_mx.system.arrays import Array, as_ndarray, as_numpy
 from slsgd_mx.system.mxnet import mx
+from slsgd_mx.system.slot_memory import SlotMemory
 from slsgd_mx.system.stopwatch import Costs, Stopwatch
 from slsgd_mx.validation import require, require_name
 
@@ -298,6 +300,9 @@ class ModelServer(Server):
         A colluding attack, which ``update`` carries out in the slots that it is given.
     seed : int
         Of rules and attacks that draw random numbers.
+    slot_folder : path, optional
+        Where pushes are kept in a file if they would exceed the limit of memory for them
+        (``SLSGD_MX_SLOT_MEMORY``).  Default: they are all in memory.
 
     Raises
     ------
@@ -329,12 +334,15 @@ class ModelServer(Server):
         nonfinite: str = "reject",
         attack: Optional[str] = None,
         seed: int = 0,
+        slot_folder: Optional[Union[str, Path]] = None,
     ) -> None:
         super().__init__(Settings(k, b, rule, nonfinite, attack, seed))
         self._t = 1
+        self._memory = SlotMemory(slot_folder)
 
     def start(self, epoch: int) -> None:
-        """Nothing to do: in one process it does not matter which epoch the model is of."""
+        """Reserve the slots, whichever epoch the model is of: a full disk is noticed now."""
+        self._shard.release()
 
     def begin(self, t: int) -> None:
         """Begin epoch t; all workers of S_t run in this process."""
@@ -379,10 +387,17 @@ class ModelServer(Server):
             self._slots[slot] = share_memory(self.model, self._shard.row(slot))
         return self._slots[slot]
 
+    def _send(self, slot: int) -> None:
+        if self._memory.mapped:
+            for value in self._slots[slot].values():
+                value.wait_to_read()  # MXNet's engine copies pushes asynchronously
+            self._shard.release()
+
     @functools.cached_property
     def _shard(self) -> Shard:
         """One shard: the whole model."""
-        return Shard(self.model.vector, self.settings.k, self.model.replaced)
+        model = self.model
+        return Shard(model.vector, self.settings.k, model.replaced, memory=self._memory)
 
     @functools.cached_property
     def _slots(self) -> Dict[int, Parameters]:

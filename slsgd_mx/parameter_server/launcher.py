@@ -29,6 +29,7 @@ from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
+from slsgd_mx.system.slot_memory import slot_limit
 from slsgd_mx.system.threads import thread_count
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_whole
@@ -74,6 +75,7 @@ def launch(
     options = options or Options()
     check_divisible(settings_of(config), options.servers)
     check_workers(options.workers, config.k)
+    slot_limit()  # raises if it is illegal
     folder = RunFolder(Path(out), config)
     data_dir, prefix = (p if p is None else Path(p) for p in (data_dir, prefix))
     job = {
@@ -267,7 +269,10 @@ def play_role(job: Message, report: Report) -> Message:
             data_dir, prefix = (job[name] and Path(job[name]) for name in ("data_dir", "prefix"))
             result = roles.run_worker(config, out, data_dir, cluster, patience, listen, prefix)
             return {"finished": result is not None}  # worker 0's end is that of the run
-        (roles.run_server if job["role"] == "server" else roles.run_scheduler)(cluster, patience)
+        if job["role"] == "server":
+            roles.run_server(cluster, patience, Path(job["folder"]))
+        else:
+            roles.run_scheduler(cluster, patience)
         return {}
     except SlsgdError as error:
         say(str(error))  # the launcher quotes the last line of the log

@@ -23,6 +23,7 @@ from slsgd_mx.runs.manifest import describe
 from slsgd_mx.runs.trainer import Listener, RunResult, run
 from slsgd_mx.system import signals
 from slsgd_mx.system.arrays import as_numpy
+from slsgd_mx.system.slot_memory import slot_limit
 from slsgd_mx.tasks.build import build_task
 
 EQUAL = ("threads", "mxnet", "numpy", "slsgd_mx", "data_sha256")  # on all workers
@@ -34,9 +35,10 @@ def run_scheduler(cluster: Cluster, patience: float) -> None:
         node.serve(lambda body: None, lambda key, pushed, stored: None)
 
 
-def run_server(cluster: Cluster, patience: float) -> None:
-    """Hold a shard of the model until the workers are done."""
-    server = ShardServer(Secret.from_environment(os.environ), say)
+def run_server(cluster: Cluster, patience: float, slot_folder: Optional[Path] = None) -> None:
+    """Hold a shard of the model until the workers are done; ``slot_folder``: see ShardServer."""
+    slot_limit()  # raises if it is illegal
+    server = ShardServer(Secret.from_environment(os.environ), say, slot_folder=slot_folder)
 
     def update(key: int, pushed: Any, stored: Any) -> None:
         memory = as_numpy(stored)

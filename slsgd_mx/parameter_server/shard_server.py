@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from pathlib import Path
 from typing import Callable, Dict, Iterable, Optional, Sequence, Set, Union
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from slsgd_mx.core.collusion import Plot, collude, products
 from slsgd_mx.core.flat_model import Range, Shard, cut
 from slsgd_mx.core.server import aggregate
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.errors import ConfigError, DiskError
 from slsgd_mx.parameter_server.commands import (
     Begin,
     Collude,
@@ -49,6 +50,7 @@ from slsgd_mx.parameter_server.protocol import (
 )
 from slsgd_mx.parameter_server.secret import Secret
 from slsgd_mx.rules.pipeline import blocks, find_rule, sampled
+from slsgd_mx.system.slot_memory import SlotMemory
 
 LONGEST = 300  # characters of a log line about a message
 
@@ -57,7 +59,8 @@ class ShardServer:
     """Stores pushes in slots, aggregates them when an epoch is committed, publishes its status.
 
     Messages whose sender does not know the ``secret`` are ignored.  ``log`` is called with a line
-    about every message that is ignored.
+    about every message that is ignored.  Pushes beyond the limit of memory for them are kept in a
+    file in ``slot_folder``, if it is given.
     """
 
     def __init__(
@@ -65,8 +68,9 @@ class ShardServer:
         secret: Secret,
         log: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        slot_folder: Optional[Path] = None,
     ) -> None:
-        self.secret, self.log, self.clock = secret, log, clock
+        self.secret, self.log, self.clock, self.slot_folder = secret, log, clock, slot_folder
         self.setup: Optional[Configure] = None
         self.status = Status()
         self.shard: Optional[Shard] = None
@@ -148,13 +152,14 @@ class ShardServer:
             raise ProtocolError(f"slot {slot} of epoch {epoch} has been pushed already")
         if slot >= k:
             self.shard.row(slot)[...] = pushed[HEADER:]
+            self.shard.release()
             self._extra.add(slot)
             return
         limit = self.setup.deadline
         if None not in (limit, self._began) and self.clock() - self._began > limit:
             self.status.states[slot] = State.LATE
             raise ProtocolError(f"slot {slot} of epoch {epoch} arrived after the deadline")
-        self.shard.slots[slot] = pushed[HEADER:]
+        self.shard.row(slot)[...] = pushed[HEADER:]
         self.status.states[slot] = State.FINITE if self.shard.is_finite(slot) else State.NOT_FINITE
 
     def _adopt(self, server: int, part: Range, stored: np.ndarray) -> None:
@@ -164,8 +169,12 @@ class ShardServer:
         k, memory = self.setup.settings.k, stored[HEADER:]
         first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
         held = cut(blocks(self.setup.size)[first:last], part)
+        slots = SlotMemory(self.slot_folder)
+        replaced = cut(self.setup.replaced, part)
         try:
-            self.shard = Shard(memory, k, cut(self.setup.replaced, part), held, first, part[0])
+            self.shard = Shard(memory, k, replaced, held, first, part[0], slots)
+        except DiskError as error:
+            raise ProtocolError(str(error)) from None
         except MemoryError:
             why = f"not enough memory for k={k} slots of {memory.size} values"
             raise ProtocolError(why) from None

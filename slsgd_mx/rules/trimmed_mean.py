@@ -165,17 +165,18 @@ def kept_between(rows: Rows, low: Ranks, high: Ranks) -> np.ndarray:
     >>> kept_between(np.float32([[1, 5], [2, 5], [3, 0]]), 1, 2).tolist()
     [0.5, 1.5, 0.0]
     """
-    values = [np.where(np.isnan(row), np.float32(np.inf), row) for row in rows]
-    kept = np.zeros(len(rows))
-    for i, value in enumerate(values):
-        first = np.zeros(value.size, np.int32)  # the ranks of the value are [first, last)
-        last = np.zeros(value.size, np.int32)
-        for other in values:
-            first += other < value
-            last += other <= value
-        inside = np.minimum(last, high) - np.maximum(first, low)
-        kept[i] = (np.maximum(inside, 0) / (last - first)).sum()
-    return kept
+    values = np.array(rows, np.float32)  # (k, n)
+    values[np.isnan(values)] = np.inf
+    ranked = np.sort(values, axis=0)
+    ends = [np.broadcast_to(rank, values.shape[1:])[None] for rank in (low, np.subtract(high, 1))]
+    bottom, top = (np.take_along_axis(ranked, end, axis=0) for end in ends)
+    kept = ((bottom < values) & (values < top)).astype(np.float64)
+    for edge in (bottom, top):  # values equal to it have the ranks [first, first + count)
+        equal = values == edge
+        first, count = (values < edge).sum(axis=0), equal.sum(axis=0)
+        inside = np.minimum(first + count, high) - np.maximum(first, low)
+        np.copyto(kept, np.maximum(inside, 0) / count, where=equal)
+    return kept.sum(axis=1)
 
 
 def kept_by_trim(rows: Rows, context: RuleContext) -> np.ndarray:

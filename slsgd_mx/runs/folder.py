@@ -10,6 +10,7 @@
     DIVERGED        instead of DONE, if the model stopped being finite
     FAILED          instead of DONE, if no update was ever applied
     logs/           the output of each process, if several computed the run
+    slots.*.tmp     pushes that exceed the limit of memory, where a file cannot do without a name
 
 Every file except the two tables is written under a temporary name, synced and renamed.  On
 resuming, rows newer than the checkpoint are removed and computed again; rows that no checkpoint
@@ -43,8 +44,8 @@ from slsgd_mx.runs.proof import (
     read_closing,
 )
 from slsgd_mx.runs.pushes import FILE as PUSHES
-from slsgd_mx.runs.pushes import Pushes, read_pushes, to_text
-from slsgd_mx.system import files
+from slsgd_mx.runs.pushes import Pushes, read_pushes, text_until, to_text
+from slsgd_mx.system import files, slot_memory
 
 KEPT_CHECKPOINTS = 2
 LEFTOVERS = (  # temporary names of ours that a crash may leave
@@ -77,9 +78,10 @@ class RunFolder:
             _take_lock(self._lock, self.path)
             if not (self.path / "config.json").exists():
                 files.write_atomically(self.path / "config.json", self.config.to_json().encode())
-            for name in LEFTOVERS:
+            slots = self.path.glob(slot_memory.LEFTOVERS)
+            for path in (*(self.path / name for name in LEFTOVERS), *slots):
                 with contextlib.suppress(FileNotFoundError):
-                    (self.path / name).unlink()
+                    path.unlink()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -240,7 +242,7 @@ class RunFolder:
         with files.disk_errors(self.path):
             digests = {
                 "rows": self._digest_of_rows(self._due(epoch)),
-                "pushes": digest_of_text(to_text(self._pushes_until(epoch))),
+                "pushes": digest_of_text(text_until(self.path, epoch)),
             }
             files.sync(self.path / PUSHES)
             save_checkpoint(folder, epoch, values, {**notes, "digests": digests})

@@ -63,6 +63,23 @@ def to_text(rows: Iterable[Pushes]) -> str:
     return to_csv(COLUMNS, [row.cells() for row in rows])
 
 
+def text_until(folder: Path, epoch: int) -> str:
+    """The file up to the row of an epoch, without reading its numbers; its header if it is missing.
+
+    A checkpoint proves it, so that it must be quick for many epochs.
+    """
+    path = Path(folder) / FILE
+    text = read_text(path) if path.exists() else to_text([])
+    end = text.rfind("\n") + 1
+    while end:
+        start = text.rfind("\n", 0, end - 1) + 1
+        number = text[start:end].partition(",")[0]
+        if not number.isdigit() or int(number) <= epoch:
+            break
+        end = start
+    return text[:end]
+
+
 def read_pushes(folder: Path) -> List[Pushes]:
     """The rows of a run, oldest first; [] if they are not recorded.
 
@@ -101,11 +118,11 @@ def _row(line: str) -> Pushes:
 def by_epoch(runs: Sequence[Sequence[Pushes]]) -> Dict[str, Tuple[np.ndarray, np.ndarray]]:
     """``poisoned_used`` and ``honest_lost`` of repeats: epochs (T,) and values (repeats, T)."""
     epochs = sorted({row.epoch for rows in runs for row in rows})
-    found = {}
+    columns, found = {epoch: column for column, epoch in enumerate(epochs)}, {}
     for name in ("poisoned_used", "honest_lost"):
         values = np.full((len(runs), len(epochs)), np.nan)
         for repeat, rows in enumerate(runs):
             for row in rows:
-                values[repeat, epochs.index(row.epoch)] = getattr(row, name)
+                values[repeat, columns[row.epoch]] = getattr(row, name)
         found[name] = np.array(epochs, float), values
     return found

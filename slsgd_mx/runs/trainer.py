@@ -122,7 +122,7 @@ def train(
             return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
         if prefix is not None:
             run_folder.adopt(Path(prefix))
-        server = ModelServer(*settings_of(config))
+        server = ModelServer(*settings_of(config), slot_folder=run_folder.path)
         return run(config, built, server, run_folder, listener, checkpoint_seconds)
 
 

@@ -163,12 +163,12 @@ def test_draw_only_without_any_run(call, tmp_path):
 def test_cores_are_shared_out(monkeypatch, environment, jobs, threads, runs, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", environment)
     monkeypatch.setattr("slsgd_mx.system.threads.available_cores", lambda: 6)
-    monkeypatch.setattr(planning, "_memory", lambda: float("inf"))
+    monkeypatch.setattr(planning, "total_memory", lambda: float("inf"))
     steps = [
         Step(RunConfig(seed=seed), Path("run"), Outcome("missing"), True) for seed in range(runs)
     ]
     assert planning.share_out(Plan(Path("runs"), steps, 0), jobs, threads) == expected
-    monkeypatch.setattr(planning, "_memory", lambda: 4 * planning.MEMORY_EACH)
+    monkeypatch.setattr(planning, "total_memory", lambda: 4 * planning.MEMORY_EACH)
     if jobs is None and threads is None:
         assert planning.share_out(Plan(Path("runs"), steps, 0), None, None)[0] == min(4, runs)
 

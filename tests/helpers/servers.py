@@ -30,9 +30,9 @@ SECRET = Secret("known to all roles")
 class Host:
     """One shard server, with the memory that MXNet would hold for it."""
 
-    def __init__(self, number, setup, clock):
+    def __init__(self, number, setup, clock, slot_folder=None):
         self.number, self.setup, self.log = number, setup, []
-        self.server = ShardServer(SECRET, self.log.append, clock)
+        self.server = ShardServer(SECRET, self.log.append, clock, slot_folder)
         self.start, self.stop = shard_ranges(setup.size, setup.servers)[number]
         self.model = np.zeros(HEADER + self.stop - self.start, np.float32)
         self.board = np.zeros(status_size(setup.settings.k), np.float32)
@@ -88,12 +88,13 @@ class Cluster:
 
     def __init__(self, x, servers=1, k=4, b=1, replaced=(), epoch=0, workers=3, **options):
         limit, places = options.pop("deadline", None), options.pop("places", ())
-        owners = options.pop("owners", ())
+        owners, folder = options.pop("owners", ()), options.pop("slot_folder", None)
         choices = Settings(k, b, **options)
         self.now, self.epoch, self.x = 100.0, epoch, x
         sizes = workers, servers, x.size, list(replaced)
         self.setup = Configure(choices, *sizes, epoch, 77, limit, list(places), [], list(owners))
-        self.hosts = [Host(number, self.setup, lambda: self.now) for number in range(servers)]
+        numbers = range(servers)
+        self.hosts = [Host(number, self.setup, lambda: self.now, folder) for number in numbers]
 
     def command(self, command):
         for host in self.hosts:

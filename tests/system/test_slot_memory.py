@@ -1,0 +1,128 @@
+"""Memory for pushes: the limit, files without a name, pages that leave the memory, full disks."""
+
+import math
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slsgd_mx.errors import ConfigError, DiskError
+from slsgd_mx.system import machine, slot_memory
+from slsgd_mx.system.slot_memory import SlotMemory, read_size, slot_limit
+
+
+@pytest.fixture
+def no_memory(monkeypatch):
+    monkeypatch.setenv(slot_memory.VARIABLE, "0")
+
+
+def resident():
+    """Bytes of this process that are in memory, mapped files included."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [("0", 0), ("17", 17), ("17B", 17), ("2GB", 2e9), (" 1.5 mb ", 1.5e6), ("3kb", 3e3)],
+)
+def test_sizes(text, expected):
+    assert read_size(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "GB", "2 G B", "1e9", "nan", "inf", "2GiB", "٢", "1.", "9" * 16]
+)
+def test_what_is_not_a_size_is_refused_with_the_value(text):
+    with pytest.raises(ConfigError, match="is not a size: needs a number of bytes, at least 0"):
+        read_size(text)
+
+
+def test_default_limit_is_a_quarter_of_the_memory(monkeypatch):
+    monkeypatch.delenv(slot_memory.VARIABLE, raising=False)
+    monkeypatch.setattr(slot_memory, "total_memory", lambda: 8e9)
+    assert slot_limit() == 2e9
+    monkeypatch.setenv(slot_memory.VARIABLE, "much")
+    with pytest.raises(ConfigError, match="'much'"):
+        slot_limit()
+
+
+def test_memory_of_a_container_is_its_limit(monkeypatch):
+    own = machine.total_memory()
+    assert 0 < own < math.inf
+    read = Path.read_text
+
+    def limited(path, *arguments):
+        return "1000000\n" if path.name == "memory.max" else read(path, *arguments)
+
+    monkeypatch.setattr(Path, "read_text", limited)
+    assert machine.total_memory() == 1e6
+
+
+def test_arrays_go_to_a_file_when_they_exceed_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv(slot_memory.VARIABLE, "800")
+    memory = SlotMemory(tmp_path)
+    first = memory.zeros(10, 20)
+    assert not memory.mapped
+    second = memory.zeros(1, 1)
+    assert memory.mapped
+    for array in (first, second):
+        assert array.dtype == np.float32 and array.flags.writeable and not array.any()
+
+
+def test_without_a_folder_everything_is_in_memory(no_memory):
+    memory = SlotMemory()
+    memory.zeros(10, 20)
+    assert not memory.mapped
+
+
+def test_the_file_has_no_name(tmp_path, no_memory):
+    memory = SlotMemory(tmp_path / "made" / "as needed")
+    array = memory.zeros(3, 1000)
+    array[:] = 7
+    assert list((tmp_path / "made" / "as needed").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_released_pages_leave_the_memory_and_keep_their_values(tmp_path, no_memory):
+    memory, size = SlotMemory(tmp_path), 1 << 24
+    array = memory.zeros(1, size)
+    before = resident()
+    array[:] = 3
+    assert resident() - before > 3 * size
+    memory.release()
+    assert resident() - before < size
+    assert (array == 3).all()
+
+
+@contextmanager
+def full_disk(size):
+    """No file may grow beyond ``size`` bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("fallocate", [True, False], ids=["reserved", "written"])
+def test_a_full_disk_is_an_error_before_anything_is_written(
+    tmp_path, no_memory, monkeypatch, fallocate
+):
+    if not fallocate:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    match = "cannot write to .* 2 pushes of 50000 values need 0.0 GB there.*run the same command"
+    with full_disk(1000), pytest.raises(DiskError, match=match.replace(" 2 p", r".*\(2 p")):
+        SlotMemory(tmp_path).zeros(2, 50_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_fallocate_the_space_is_written(tmp_path, no_memory, monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(slot_memory, "PIECE", 1000)
+    array = SlotMemory(tmp_path).zeros(3, 777)
+    assert array.shape == (3, 777) and not array.any()
