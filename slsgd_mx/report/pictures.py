@@ -13,7 +13,7 @@ from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Variant, runs_of
 from slsgd_mx.presets import preset
 from slsgd_mx.report.charts import chart, readable
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.pictures import PICTURES, numbers
 from slsgd_mx.theory.stored import COLUMNS, find_pictures, read_picture

@@ -15,7 +15,7 @@ from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import groups
 from slsgd_mx.report.page import write_report
 from slsgd_mx.report.sources import Request
-from slsgd_mx.runs.folder import RunIndex
+from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import column, read_metrics
 from slsgd_mx.runs.pushes import read_pushes
 
