@@ -102,6 +102,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], first: int = 1) 
     padded = [[""] * (height - len(words)) + words for words in heads]
     lines: List[Sequence[str]] = [list(line) for line in zip(*padded)]
     numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(heads))]
+    numeric[0] = False  # names, which may consist of digits
     return "\n".join(
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)

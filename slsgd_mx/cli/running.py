@@ -11,7 +11,8 @@ from slsgd_mx.cli.output import print_json, run_document, say
 from slsgd_mx.cli.progress import ProgressBar, headline
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, RunError
-from slsgd_mx.figures.build import draw_runs, write_curves
+from slsgd_mx.figures.build import attackers, draw_runs, label_of, threat, write_curves
+from slsgd_mx.figures.panels import joined
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics
 from slsgd_mx.runs.records import load_run
@@ -54,7 +55,8 @@ def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
     if runs:
         draw_runs(config, runs, home / "curve.png")
         if len(results) > 1:
-            write_curves(home / "curve.csv", config, {"run": runs})
+            label = joined(label_of(config), threat(config), attackers(config))
+            write_curves(home / "curve.csv", config, {label: runs})
         for last in average(config, runs)[-1:]:
             say(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
     skipped = sum(int(row.get("skipped") or 0) for rows in runs for row in rows)

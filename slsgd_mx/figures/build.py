@@ -140,7 +140,7 @@ def _draw_used(
         return []
     picture = stem.with_name(f"{stem.name}-used.png")
     draw(panels, picture, title, note)
-    cells = [[plain(group), plain(label), *rest] for group, label, *rest in rows]
+    cells = [[plain(cell) for cell in row] for row in rows]
     write_csv(picture.with_suffix(".csv"), *_with_columns((USED_COLUMNS, cells), own))
     return [picture, picture.with_suffix(".csv")]
 
@@ -149,9 +149,17 @@ def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
     title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition})"
     title = joined(title, threat(config), attackers(config))
+    draw(metric_panels(config, {label_of(config): runs}), path, title, data_note(config))
+
+
+def label_of(config: RunConfig) -> str:
+    r"""The legend of one run.
+
+    >>> label_of(RunConfig(b=2, rule="krum"))
+    'SLSGD, $\gamma=0.1$, $\alpha=1$, krum, $b=2$'
+    """
     b = config.b if find_rule(config.rule).uses_b else None
-    label = legend(config.alpha, b, config.gamma, config.rule)
-    draw(metric_panels(config, {label: runs}), path, title, data_note(config))
+    return legend(config.alpha, b, config.gamma, config.rule)
 
 
 def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:

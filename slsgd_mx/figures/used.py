@@ -15,7 +15,7 @@ TITLES = {
     "poisoned_used": "Share of a poisoned push that the rule used",
     "honest_lost": "Share of an honest push that the rule did not use",
 }
-COLUMNS = ["group", "curve", "seed", "epoch", "poisoned_used", "honest_lost"]
+COLUMNS = ["group", "curve", "rule", "attack", "seed", "epoch", "poisoned_used", "honest_lost"]
 
 
 def used_panels(
@@ -49,4 +49,4 @@ def used_panels(
 
 def _cells(group: str, label: str, run: RunConfig, row: Pushes) -> List[str]:
     shares = [f"{row.poisoned_used:.4g}", f"{row.honest_lost:.4g}"]
-    return [group, label, str(run.seed), str(row.epoch), *shares]
+    return [group, label, run.rule, run.attack or "none", str(run.seed), str(row.epoch), *shares]

@@ -34,6 +34,14 @@ def test_columns_are_aligned_and_headers_broken(monkeypatch):
     ]
 
 
+def test_names_that_look_like_numbers_are_names():
+    assert table(["run", "b"], [["1e2", "10"], ["200a57", "2"]]).splitlines() == [
+        "run      b",
+        "1e2     10",
+        "200a57   2",
+    ]
+
+
 def test_json_is_strict():
     document = {"a": np.array([1.0, math.nan]), "b": math.inf, "c": np.int64(2), "d": (True, None)}
     assert to_plain(document) == {"a": [1.0, None], "b": None, "c": 2, "d": [True, None]}

@@ -1,5 +1,6 @@
 """Training commands end to end on embedded data: from the command to the picture, and warnings."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,10 @@ def test_repeats_average_seeds():
     mean = sum(float(rows[-1]["train_loss"]) for rows in runs) / 2
     assert f"epoch 2 (mean of 2 seeds): train loss {mean:.4f}" in result.output
     assert Path("runs/both/curve.png").read_bytes().startswith(PNG)
+    with open("runs/both/curve.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["curve"] for row in rows} == {"FedAvg; gamma=0.1; no attack"}
+    assert [row["seed"] for row in rows] == ["4", "4", "5", "5"]
     assert cifar("--repeats 2 --seed 4 --out runs/both").output.count("already done") == 2
 
 

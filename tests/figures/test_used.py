@@ -44,6 +44,10 @@ def test_panels_show_poisoned_used_and_honest_lost(tmp_path, monkeypatch):
         rows = list(csv.DictReader(file))
     assert {row["honest_lost"] for row in rows} == {"0.2"}
     assert {row["poisoned_used"] for row in rows} == {"0.1", "nan"}
+    assert {(row["rule"], row["attack"]) for row in rows} == {
+        ("trimmed-mean", "none"),
+        ("trimmed-mean", "label-flip"),
+    }
 
 
 def test_runs_that_recorded_nothing_have_no_picture(tmp_path, monkeypatch):
