@@ -4,6 +4,7 @@ ps-lite sends protocol buffers over ZeroMQ.  The functions here write as much of
 to push arrays and to send commands.
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -55,9 +56,10 @@ def send(port, *messages, sender):
         for parts in messages:
             for number, part in enumerate(parts, start=1):
                 wire.sendall(_frame(part, more=number < len(parts)))
-        wire.shutdown(socket.SHUT_WR)
-        while wire.recv(1 << 12):  # until the node has read everything
-            pass
+        with contextlib.suppress(ConnectionError):  # it may abort
+            wire.shutdown(socket.SHUT_WR)
+            while wire.recv(1 << 12):  # until the node has read everything
+                pass
 
 
 def _meta(head, body="", push=False, simple_app=False):

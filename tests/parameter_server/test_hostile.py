@@ -166,21 +166,19 @@ def test_malformed_messages_cost_restarts_that_are_counted(
         monkeypatch.setenv(f"DMLC_{name}", value)
     monkeypatch.setenv("PS_DROP_MSG", "50")
     addresses, integers = [], push(KEY, np.ones(30, np.int32))
+    hits = {2: ("server-0", integers), 5: ("coordinator", [b"not protobuf"])}
 
     def listen(progress):
-        roles = attempts[-1]
-        found = {n: listeners(child.process.pid) for n, child in roles.children.items()}
-        hits = {2: ("server-0", [b"not protobuf"]), 6: ("server-0", integers)}
-        hits[9] = roles.coordinator, [b"\xff" * 300]
         if progress.epoch in hits:
+            roles, (name, message) = attempts[-1], hits[progress.epoch]
+            found = {n: listeners(child.process.pid) for n, child in roles.children.items()}
             addresses.extend(address for places in found.values() for address, _ in places)
-            name, message = hits[progress.epoch]
-            send(found[name][0][1], message, sender=77)
+            send(found[name.replace("coordinator", roles.coordinator)][0][1], message, sender=77)
 
     options = Options(2, 1, restarts=1)  # only losses without a further epoch count
     result = launch(config, tmp_path / "run", listener=listen, options=options)
     assert numbers(result.folder) == numbers(alone.folder)
-    assert len(attempts) == 4 and len(addresses) == 3 * 4 and set(addresses) == {"127.0.0.1"}
+    assert len(attempts) == 3 and len(addresses) == 2 * 4 and set(addresses) == {"127.0.0.1"}
     said = capsys.readouterr().err
-    assert said.count("server-0 received a malformed message and aborted: restarting") == 2
-    assert "restarted 3 time(s), 3 of them after malformed messages" in said
+    assert "server-0 received a malformed message and aborted: restarting" in said
+    assert "restarted 2 time(s), 2 of them after malformed messages" in said
