@@ -184,4 +184,4 @@ def test_the_site_has_the_generated_pages_and_the_notebook(site):
     text = (site / "reference" / "commands.html").read_text(encoding="utf-8")
     assert all(f'id="slsgd-mx-{name}"' in text for name in COMMANDS)
     assert "notebook-1.png" in (site / "notebook.html").read_text(encoding="utf-8")
-    assert (site / "repository" / "figures" / "README.html").exists()
+    assert (site / "repository" / "figures" / "index.html").exists()

@@ -26,7 +26,7 @@ ELSEWHERE = {
 def shorten(command):
     """The command with one epoch, and with the parts of folder names that the runs have here."""
     command = command.replace("make demo", "slsgd-mx demo --epochs 1").replace("T=40", "T=1")
-    command = command.replace("cifar --preset smoke", "cifar --preset smoke --epochs 1")
+    command = command.replace("cifar --preset smoke", "cifar --preset smoke --epochs 1 --width 2")
     if set(RUNS) & set(re.findall(r"[0-9a-f]{6}", command)):
         for run in load_runs("runs"):
             symbols = tuple(run.config[name] for name in ("b", "q", "attack"))

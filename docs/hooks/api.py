@@ -1,5 +1,6 @@
 """The public interface as one page, from signatures and docstrings."""
 
+import dataclasses
 import inspect
 import re
 from functools import cached_property
@@ -25,6 +26,7 @@ OBJECTS = (
     *("registry:number", "registry:whole", "registry:one_of", "errors:SlsgdError"),
     *("errors:ConfigError", "errors:RunError", "errors:DivergedError", "errors:FailedError"),
 )
+PLAIN = ("Cifar", "Lstm", "Images")  # their methods are those of Sizes
 
 INTRODUCTION = """# Python interface
 
@@ -54,9 +56,11 @@ def document(name, thing, home=False):
     place = f"From `{thing.__module__}`.\n\n" if home else ""
     call = f"```python\n{name}{signature(thing)}\n```\n\n"
     parts = [f"### {name}\n\n{place}{call}{to_markdown(own_doc(thing))}\n"]
-    if inspect.isclass(thing):
+    if dataclasses.is_dataclass(thing) and "Parameters\n" not in thing.__doc__:
+        parts += [f"- `{field}`: {words}" for field, words in commented_fields(thing)] + [""]
+    if inspect.isclass(thing) and name not in PLAIN:
         for member, function in public_methods(thing):
-            parts.append(f"#### {name}.{member}\n\n{describe_member(member, function)}\n")
+            parts.append(f"#### {name}.{member}\n\n{describe_member(thing, member, function)}\n")
     return "\n".join(parts)
 
 
@@ -66,6 +70,14 @@ def own_doc(thing):
     return "" if text.startswith(f"{thing.__name__}(") else text
 
 
+def commented_fields(cls):
+    """The fields of a dataclass that have a comment on their line, and the comment."""
+    source = inspect.getsource(cls)
+    found = re.findall(r"^    (\w+): .+?  # (.+)$", source, re.M)
+    names = {field.name for field in dataclasses.fields(cls)}
+    return [(name, words) for name, words in found if name in names]
+
+
 def public_methods(cls):
     """Documented methods and properties of a class of this package, inherited ones included."""
     kinds = (type(public_methods), classmethod, staticmethod, property, cached_property)
@@ -73,13 +85,20 @@ def public_methods(cls):
         home = next(each for each in cls.__mro__ if member in vars(each))
         function = vars(home)[member]
         ours = home.__module__.startswith("slsgd_mx") and isinstance(function, kinds)
-        if ours and getattr(function, "__func__", function).__doc__:
+        if ours and doc_of(cls, member):
             yield member, function
 
 
-def describe_member(member, function):
+def doc_of(cls, member):
+    """The docstring of a member, or of the one that it overrides."""
+    found = (vars(each)[member] for each in cls.__mro__ if member in vars(each))
+    texts = (getattr(each, "__func__", each).__doc__ for each in found)
+    return next((text for text in texts if text), None)
+
+
+def describe_member(cls, member, function):
     """The signature and docstring of a method, or the docstring of a property."""
-    text = to_markdown(getattr(function, "__func__", function).__doc__)
+    text = to_markdown(doc_of(cls, member))
     if isinstance(function, (property, cached_property)):
         return f"Property. {text}"
     call = inspect.unwrap(getattr(function, "__func__", function))
@@ -87,21 +106,32 @@ def describe_member(member, function):
 
 
 def signature(thing, method=False):
-    """The signature in the form of a call, without quotation marks around types."""
-    try:
-        found = inspect.signature(thing)
-    except ValueError:  # a class without a constructor of its own
-        return ""
-    parameters = list(found.parameters.values())[1 if method else 0 :]
+    """The signature in the form of a call; one parameter a line if it is long."""
     if inspect.isclass(thing) and issubclass(thing, BaseException):
         return "(message)"
-    words = [re.sub(r"'([^']*)'(?= =|$)", r"\1", str(each)) for each in parameters]
-    words = [re.sub(r"(?<=: )'([^']*)'", r"\1", word) for word in words]
-    end = ""
-    if found.return_annotation not in (inspect.Signature.empty, None, "None"):
-        kind = found.return_annotation
-        end = f" -> {kind if isinstance(kind, str) else getattr(kind, '__name__', kind)}"
+    found = inspect.signature(thing)
+    parameters = list(found.parameters.values())[1 if method else 0 :]
+    words = [show(each) for each in parameters]
+    kind = found.return_annotation
+    end = "" if kind in (inspect.Signature.empty, None, "None") else f" -> {show_type(kind)}"
     text = f"({', '.join(words)}){end}"
     if len(text) <= 80:
         return text
     return "(\n" + "".join(f"    {word},\n" for word in words) + f"){end}"
+
+
+def show(parameter):
+    """A parameter with its type and default, as it is written in the source."""
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    kind, default = parameter.annotation, parameter.default
+    words = stars + parameter.name
+    words += "" if kind is parameter.empty else f": {show_type(kind)}"
+    if default is parameter.empty:
+        return words
+    written = "..." if str(default).startswith("<") else repr(default)
+    return words + (f"={written}" if kind is parameter.empty else f" = {written}")
+
+
+def show_type(kind):
+    """A type in words: annotations are texts in most modules of the package."""
+    return kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))

@@ -32,13 +32,16 @@ Parameters = Dict[str, mx.nd.NDArray]  # NDArrays that share the memory of one f
 
 @dataclass(frozen=True)
 class Update:
-    """What ``Server.update`` did with each slot's push."""
+    """What ``Server.update`` did with each slot's push.
+
+    ``shares`` says how much of each push the rule used, if the rule tells; ``costs``, what it took.
+    """
 
     accepted: Tuple[int, ...]
     refused: Tuple[int, ...]  # arrived, but were not finite
     missing: Tuple[int, ...]  # did not arrive, or not with every parameter
     applied: bool  # False: too few pushes were left, x_t = x_{t-1}
-    shares: Optional[Tuple[float, ...]] = field(default=None, compare=False, repr=False)  # used
+    shares: Optional[Tuple[float, ...]] = field(default=None, compare=False, repr=False)
     costs: Costs = field(default=Costs(), compare=False, repr=False)
 
     @property

@@ -30,12 +30,10 @@ class Run:
     """
 
     path: Path
-    config: Dict[str, Any] = field(
-        repr=False
-    )  # as in config.json, with today's names: {"task", "sizes": {...}, "n"}
+    config: Dict[str, Any] = field(repr=False)  # as in config.json, with today's names
     manifest: Dict[str, Any] = field(repr=False)  # {"sessions": [...]}: what computed the run
     columns: Dict[str, np.ndarray] = field(repr=False)  # of metrics.csv, by name
-    status: str  # one of STATUSES
+    status: str  # done, running, interrupted, diverged, failed or damaged
     epoch: int  # the last one that was computed and saved
     why: str = ""  # the reason, if the run diverged, failed or is damaged
 

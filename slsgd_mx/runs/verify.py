@@ -22,7 +22,7 @@ class Check:
     """The result of verifying one run folder."""
 
     path: Path
-    result: str  # VERIFIED, UNVERIFIABLE, UNFINISHED or WRONG
+    result: str  # "verified", "not verifiable", "not finished" or "wrong"
     why: str = ""
 
     @property
