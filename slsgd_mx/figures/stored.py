@@ -53,6 +53,10 @@ class StoredFigure:
     runs: Dict[StoredRun, List[Row]]
     text: str  # of the file
 
+    @property
+    def seeds(self) -> List[int]:
+        return sorted({run.seed for run in self.runs})
+
 
 def find_figures(folder: Path) -> Dict[str, Path]:
     """The CSV files of figures in a folder, by name of the figure."""

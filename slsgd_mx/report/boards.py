@@ -16,7 +16,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.panels import TITLES
 from slsgd_mx.figures.plot import Panel
-from slsgd_mx.report.charts import chart, rounded
+from slsgd_mx.report.charts import chart, readable, rounded
 from slsgd_mx.report.pictures import made_up
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.system.files import read_text
@@ -56,7 +56,7 @@ def from_folder(
 
 def _board(board: Board, source: str, places: Dict[str, Path], made: str) -> Dict[str, Any]:
     return {
-        "title": f"{board.setting}{made}",
+        "title": readable(str(board.setting)) + made,
         "source": source,
         "words": verdict(board),
         "rules": list(board.rules),

@@ -11,7 +11,7 @@ from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
 from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Variant, runs_of
-from slsgd_mx.presets import preset
+from slsgd_mx.presets import NAMES, preset
 from slsgd_mx.report.charts import chart, readable
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.system.files import to_csv
@@ -60,7 +60,7 @@ def from_csv(folder: Path, figures: Sequence[StoredFigure]) -> List[Entry]:
             "name": figure.path.stem,
             "source": str(folder),
             "title": readable(figure.title) + made_up(folder),
-            "note": f"From {figure.path}, {_seeds(figure)}.",
+            "note": f"From {figure.path}, {seeds_in_words(figure.seeds)}.",
             "csv": figure.text,
             **chart(figure.panels),
         }
@@ -81,13 +81,16 @@ def read_figures(folder: Path, problems: List[str]) -> List[StoredFigure]:
 
 def made_up(folder: Path) -> str:
     """The remark that a folder, named after its preset, holds results on synthetic data."""
-    smoke = "smoke"
-    assert preset("cifar", smoke).sizes.data == "synthetic"
-    return " (synthetic data)" if Path(folder).resolve().name.split("-")[0] == smoke else ""
+    name = Path(folder).resolve().name.split("-")[0]
+    known = name in NAMES and preset("cifar", name).sizes.data == "synthetic"
+    return " (synthetic data)" if known else ""
 
 
-def _seeds(figure: StoredFigure) -> str:
-    seeds = sorted({run.seed for run in figure.runs})
+def seeds_in_words(seeds: Sequence[int]) -> str:
+    """
+    >>> seeds_in_words([0]), seeds_in_words([0, 1, 2])
+    ('seed 0', 'seeds 0 to 2')
+    """
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 

@@ -119,7 +119,7 @@ def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
         ("Tasks and data", _distinct(_what(run) for run in runs)),
         ("Machine", _distinct(_machine(each) for each in sessions)),
         ("Computed", _period(sessions)),
-        *((_NAMES[n], _distinct(str(s.get(n, "")) for s in sessions)) for n in table.VERSIONS),
+        ("Versions", _distinct(_versions(each) for each in sessions)),
     ]
     if request.runs is None:
         about.append(("Machine", "not recorded in CSV files: give --runs to show it"))
@@ -135,8 +135,12 @@ _NAMES = {
     "mxnet": "MXNet",
     "numpy": "NumPy",
     "python": "Python",
-    "revision": "Revision",
+    "revision": "revision",
 }
+
+
+def _versions(session: Dict[str, Any]) -> str:
+    return ", ".join(f"{name} {session[key]}" for key, name in _NAMES.items() if key in session)
 
 
 def _is_number(run: Run, column: str) -> bool:

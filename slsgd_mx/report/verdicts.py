@@ -9,7 +9,7 @@ from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, from_json, judge_all, to
 from slsgd_mx.claims.report import decisive, in_numbers, tally
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.variants import Variant
-from slsgd_mx.report.pictures import made_up
+from slsgd_mx.report.pictures import made_up, seeds_in_words
 from slsgd_mx.system.files import read_text
 
 VERDICTS = (HOLDS, FAILS, OPEN)
@@ -59,13 +59,7 @@ def entry(text: str, source: str) -> Dict[str, Any]:
                 "checks": [{"verdict": c.verdict, "text": in_numbers(c)} for c in verdict.checks],
             }
         )
-    seeds = about.get("seeds") or []
-    which = (
-        f"seed {seeds[0]}"
-        if len(seeds) == 1
-        else f"seeds {seeds[0]} to {seeds[-1]}"
-        if seeds
-        else ""
-    )
-    note = ", ".join(filter(None, [f"preset {about.get('preset', 'unknown')}", which]))
-    return {"source": source, "note": f"{note[:1].upper()}{note[1:]}.", "claims": claims}
+    seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
+    which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
+    note = ", ".join(filter(None, [f"Preset {preset}", which]))
+    return {"source": source, "preset": preset, "note": f"{note}.", "claims": claims}

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -278,7 +279,8 @@ def test_a_watched_page_refreshes_itself(page, home, written):
     write_report(path, Request(home, watch=1.0))
     page.open(path)
     text = page.find("#progress")[0].text
-    assert "34 of 44 epochs, 17 of 18 runs ended" in text and "29 seconds left" in text
+    assert "34 of 44 epochs, 17 of 18 runs ended" in text
+    assert int(re.search(r"about (\d+) (seconds|minutes) left", text).group(1)) >= 2
     plan["runs"] = plan["runs"][1:]
     (home / "plan.json").write_text(json.dumps(plan))
     write_report(path, Request(home, watch=1.0))

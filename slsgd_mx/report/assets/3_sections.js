@@ -9,7 +9,7 @@ function showProgress() {
     : `All ${now.runs} runs have ended.`;
   byId("progress").append(make("div", { class: "card" }, make("b", {}, "Progress"),
     make("div", { class: "bar" }, make("i", { style: `width: ${(100 * share).toFixed(1)}%` })),
-    make("div", { class: "soft" }, words, DATA.watch ? ` · this page refreshes itself every ${DATA.watch} seconds` : "")));
+    make("div", { class: "soft" }, words, DATA.watch ? ` · this page refreshes itself every ${DATA.watch} s` : "")));
 }
 
 const plural = (count, word) => `${word}${count === 1 ? "" : "s"}`;
@@ -23,8 +23,8 @@ function showSummary() {
   if (epochs) tile(epochs.toLocaleString("en"), "epochs computed");
   if (seconds) tile(duration(seconds), "of training, all runs together");
   if (DATA.figures.length) tile(DATA.figures.length, plural(DATA.figures.length, "figure"));
-  for (const { source, claims } of DATA.claims) {
-    tile(`${claims.filter((c) => c.verdict === "holds").length} of ${claims.length}`, `claims hold (${source})`);
+  for (const { preset, claims } of DATA.claims) {
+    tile(`${claims.filter((c) => c.verdict === "holds").length} of ${claims.length}`, `claims hold (${preset})`);
   }
   if (DATA.theory.length) tile(DATA.theory.length, `${plural(DATA.theory.length, "picture")} of the theory`);
   if (DATA.arena.length) tile(DATA.arena.length, plural(DATA.arena.length, "arena board"));
