@@ -145,6 +145,7 @@ SLOW = (
     "parameter_server/test_docs.py",
     "parameter_server/test_hosts.py",
     "parameter_server/test_runs.py",
+    "runs/test_bfloat16.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
     "runs/test_upgrades.py",

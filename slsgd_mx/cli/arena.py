@@ -14,7 +14,7 @@ from slsgd_mx.cli.types import ChoiceIn
 
 SYMBOLS = (
     *("n", "k", "epochs", "alpha_decay_epoch", "gamma", "batch_size", "eval_every", "selection"),
-    *("warm_up", "partition_seed", "nonfinite", "drop_rate"),
+    *("warm_up", "partition_seed", "nonfinite", "drop_rate", "precision"),
     *(name for name in IMAGES if parameter(name) != "partition"),
 )
 
@@ -95,6 +95,7 @@ def arena(
     from slsgd_mx.figures.variants import Variant
     from slsgd_mx.parameter_server.node import check_workers
     from slsgd_mx.sweeps.plan import make_plan
+    from slsgd_mx.system.precision import check_precision
     from slsgd_mx.tasks.devices import check_batch
 
     server, changes = server_options(engine, changes)
@@ -115,6 +116,7 @@ def arena(
     plan = make_plan({"arena": grid.runs()}, runs, share=not no_share)
     for step in plan.to_do:
         check_batch(step.config)
+        check_precision("float32" if draw_only else step.config.precision)
         if server:
             check_workers(server["workers"], step.config.k)
     empty = grid.empty_cells()
@@ -171,8 +173,11 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
 
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
     from slsgd_mx.arena import pictures
+    from slsgd_mx.figures.build import precision_in_words
 
-    made_up = " (synthetic data)" * (grid.runs()[0].sizes.data == "synthetic")
+    config = grid.runs()[0]
+    made_up = " (synthetic data)" * (config.sizes.data == "synthetic")
+    made_up += precision_in_words(config)
     files = [folder / "arena.png", folder / "arena.svg"]
     frame = f"{note} The orange frame marks the best worst case."
     title = f"Final test accuracy, rules by attacks{made_up}"

@@ -55,6 +55,7 @@ def run_figures(
     from slsgd_mx.figures.variants import Variant, runs_of
     from slsgd_mx.parameter_server.node import check_workers
     from slsgd_mx.sweeps.plan import make_plan
+    from slsgd_mx.system.precision import check_precision
     from slsgd_mx.tasks.devices import check_batch
 
     servers, changes = server_options(engine, changes)
@@ -67,6 +68,7 @@ def run_figures(
     plan = make_plan(wanted, runs, share=not no_share)
     for step in plan.to_do:
         check_batch(step.config)
+        check_precision("float32" if draw_only else step.config.precision)
         if servers:
             check_workers(servers["workers"], step.config.k)
     if dry_run:

@@ -75,6 +75,7 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
         panels, table = _metrics(figure, lines, outcomes)
     stem = folder / file_name(name)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
+    kind += precision_in_words(runs[0])
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     attack = next((run.attack for run in runs if run.attacked), None)
     draw(panels, pictures, full_title(name, attack) + kind, _note(runs, missing))
@@ -103,6 +104,7 @@ def _draw_used(
 def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
     title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition})"
+    title += precision_in_words(config)
     title = joined(title, threat(config), attackers(config))
     b = config.b if find_rule(config.rule).uses_b else None
     label = legend(config.alpha, b, config.gamma, config.rule)
@@ -158,6 +160,15 @@ def attackers(config: RunConfig) -> str:
 
 def data_name(config: RunConfig) -> str:
     return "synthetic data" if config.sizes.data == "synthetic" else config.sizes.data
+
+
+def precision_in_words(config: RunConfig) -> str:
+    """A precision other than float32 as a part of a title.
+
+    >>> precision_in_words(RunConfig(precision="bfloat16")), precision_in_words(RunConfig())
+    (' (bfloat16)', '')
+    """
+    return f" ({config.precision})" if config.precision != "float32" else ""
 
 
 def data_note(config: RunConfig) -> str:

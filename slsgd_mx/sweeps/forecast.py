@@ -46,7 +46,7 @@ class Forecast:
 
 def network(config: RunConfig) -> Network:
     """What determines the cost of a step (network, batch) and of an exchange (k)."""
-    return (config.sizes.cost_key, config.batch_size, config.k)
+    return (config.sizes.cost_key, config.batch_size, config.k, config.precision)
 
 
 def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
@@ -55,7 +55,8 @@ def calibrate(plan: Plan, pool: Pool) -> Dict[Network, Measured]:
     measured = {}
     for key, config in samples.items():
         message = {"do": "slsgd_mx.sweeps.forecast:measure", "config": config.to_json()}
-        jobs = [Job(f"calibration {number}", message) for number in range(pool.processes)]
+        names = [f"calibration {number}" for number in range(pool.processes)]
+        jobs = [Job(name, message, precision=config.precision) for name in names]
         results = list(pool.run(jobs).values())
         for result in results:
             if not result.ok:
