@@ -24,6 +24,7 @@ from slsgd_mx.workloads import WORKLOADS, Sizes, in_a_name
 NONFINITE = ("reject", "keep")
 SELECTIONS = ("independent", "permutation")
 STARTS = ("fresh", "pulled")  # of attackers
+PRECISIONS = ("float32", "bfloat16")
 
 
 def _are_bounds(value: object) -> bool:
@@ -146,6 +147,7 @@ class RunConfig:
     eval_every: int = 10
     deadline: Optional[float] = None  # seconds of an epoch, on a parameter server
     poisoned_devices: Optional[int] = None  # of the n; None: q of the k in every epoch
+    precision: str = "float32"  # of training and evaluation; the server keeps float32
     sources: Tuple[Tuple[str, str], ...] = ()  # plug-ins in use and their digests; looked up
 
     def __post_init__(self) -> None:
@@ -189,6 +191,10 @@ class RunConfig:
         require_name("alpha_schedule", self.alpha_schedule, tuple(SCHEDULES))
         require_name("nonfinite", self.nonfinite, NONFINITE)
         require_name("selection", self.selection, SELECTIONS)
+        require_name("precision", self.precision, PRECISIONS)
+        legal = f"float32, because task {self.sizes.task} has no network"
+        has_effect = self.sizes.has_network or self.precision == "float32"
+        require(has_effect, "precision", self.precision, legal)
         if self.local_steps is not None:
             if not _are_bounds(self.local_steps):
                 raise ConfigError(f"local_steps={self.local_steps!r} must be two whole numbers")
@@ -429,7 +435,7 @@ FROZEN: Dict[str, Any] = dict(
     epochs=800, passes=1, local_steps=None, batch_size=50, rule="trimmed-mean", attack=None,
     attacker_start=None, attack_scale=None, boost=1.0, drop_rate=0.0, nonfinite="reject",
     selection="independent", warm_up=True, seed=0, partition_seed=None, eval_every=10,
-    deadline=None, poisoned_devices=None, sources=(),
+    deadline=None, poisoned_devices=None, precision="float32", sources=(),
 )  # fmt: skip
 FROZEN_SIZES: Dict[str, Dict[str, Any]] = {
     "cifar": dict(
@@ -452,5 +458,5 @@ SHOWN: Dict[str, str] = dict(
     alpha_schedule="{}", alpha_decay_epoch="decay{}", eval_every="every{}", batch_size="batch{}",
     passes="passes{}", local_steps="H{0[0]}to{0[1]}", n="n{}", k="k{}",
     boost="boost{:g}", partition_seed="partition{}", selection="{}", warm_up="cold",
-    nonfinite="{}-nonfinite", drop_rate="drop{:g}", deadline="deadline{:g}",
+    nonfinite="{}-nonfinite", drop_rate="drop{:g}", deadline="deadline{:g}", precision="{}",
 )  # fmt: skip

@@ -53,6 +53,7 @@ class Sizes:
     data: ClassVar[str] = "own"  # "synthetic" if it is made up; titles of pictures say so
     partition: ClassVar[str] = "own"
     poisons_inputs: ClassVar[bool] = False  # whether attacks may change inputs, not only labels
+    has_network: ClassVar[bool] = True  # of MXNet, whose precision can be chosen
     has_target: ClassVar[Optional[bool]] = None  # for colluding attacks; None: the task knows
 
     def validate(self, n: int) -> None:

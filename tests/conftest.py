@@ -150,6 +150,7 @@ SLOW = (
     "parameter_server/test_hosts.py",
     "parameter_server/test_runs.py",
     "report/test_browser.py",
+    "runs/test_bfloat16.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
     "runs/test_upgrades.py",

@@ -180,6 +180,7 @@ CHANGES = dict(
     epochs=801, passes=2, local_steps=(2, 5), batch_size=51, rule="median", drop_rate=0.1,
     nonfinite="keep", selection="permutation", warm_up=False, seed=1, eval_every=9,
     sizes=Cifar(width=63), deadline=2.5, partition_seed=1, poisoned_devices=3,
+    precision="bfloat16",
 )  # fmt: skip
 
 

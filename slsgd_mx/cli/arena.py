@@ -15,7 +15,7 @@ from slsgd_mx.cli.types import ChoiceIn
 
 SYMBOLS = (
     *("n", "k", "epochs", "alpha_decay_epoch", "gamma", "batch_size", "eval_every", "selection"),
-    *("warm_up", "partition_seed", "nonfinite", "drop_rate"),
+    *("warm_up", "partition_seed", "nonfinite", "drop_rate", "precision"),
     *(name for name in IMAGES if parameter(name) != "partition"),
 )
 
@@ -154,10 +154,11 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
 
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
     from slsgd_mx.arena import pictures
+    from slsgd_mx.figures.build import precision_in_words
 
-    sizes = grid.runs()[0].sizes
-    of = " (synthetic data)" * (sizes.data == "synthetic")
-    of = of if grid.usual else f", {sizes.title}{of}"
+    config = grid.runs()[0]
+    of = " (synthetic data)" * (config.sizes.data == "synthetic") + precision_in_words(config)
+    of = of if grid.usual else f", {config.sizes.title}{of}"
     files = [folder / "arena.png", folder / "arena.svg"]
     frame = f"{note} The orange frame marks the best worst case."
     title = f"Final test accuracy, rules by attacks{of}"

@@ -130,6 +130,9 @@ OPTIONS = {
     "selection": _option("--selection", type=NameIn("config", "SELECTIONS"), help=
         "S_t: k of n drawn independently in each epoch (the paper's text, the default), or blocks "
         "of shuffled permutations (the released code)."),
+    "precision": _option("--precision", type=NameIn("config", "PRECISIONS"), help=
+        "Precision of convolutions and matrix products: float32, or bfloat16 on CPUs with "
+        "AVX512_BF16 or AMX; parameters, pushes and metrics stay float32. Default: float32."),
     "warm_up": _option("--warm-up/--no-warm-up", help=
         "Initialise x_0 with 5 passes at gamma 0.01 over one device's data, as the released code "
         "does. Default: yes."),
@@ -267,10 +270,11 @@ OPTIONS = {
 ALGORITHM = (
     *("n", "k", "b", "q", "gamma", "alpha", "alpha_schedule", "alpha_decay_epoch", "epochs"),
     *("passes", "local_steps", "batch_size", "rule", "selection", "warm_up", "partition_seed"),
+    "precision",
 )
 SYMBOLS = (  # those that figures do not vary
     *("n", "k", "epochs", "alpha_decay_epoch", "batch_size", "eval_every", "selection", "warm_up"),
-    *("partition_seed", "rule"),
+    *("partition_seed", "rule", "precision"),
 )
 FAULTS = ("attack", "attacker_start", "attack_scale", "boost", "drop_rate", "nonfinite")
 IMAGES = (

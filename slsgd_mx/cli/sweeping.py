@@ -90,11 +90,14 @@ class Sweep:
         """The plan of the wanted runs, after checks that need no training."""
         from slsgd_mx.parameter_server.node import check_workers
         from slsgd_mx.sweeps.plan import make_plan
+        from slsgd_mx.system.precision import check_precision
         from slsgd_mx.tasks.devices import check_batch
 
         plan = make_plan(wanted, self.runs, share=not self.no_share)
         for step in plan.to_do:
             check_batch(step.config)
+            if not self.draw_only:
+                check_precision(step.config.precision)
             if self.servers:
                 check_workers(self.servers["workers"], step.config.k)
         return plan

@@ -105,6 +105,7 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     else:
         panels, table = metric_figure(figure, lines, outcomes, proofs)
     kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
+    kind += precision_in_words(runs[0])
     attack = next((run.attack for run in runs if run.attacked), None)
     workload = "" if variant.task is None else runs[0].sizes.title
     title = full_title(name, attack, figure, workload) + kind
@@ -148,6 +149,7 @@ def _draw_used(
 def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
     title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition})"
+    title += precision_in_words(config)
     title = joined(title, threat(config), attackers(config))
     draw(metric_panels(config, {label_of(config): runs}), path, title, data_note(config))
 
@@ -211,6 +213,15 @@ def attackers(config: RunConfig) -> str:
 
 def data_name(config: RunConfig) -> str:
     return "synthetic data" if config.sizes.data == "synthetic" else config.sizes.data
+
+
+def precision_in_words(config: RunConfig) -> str:
+    """A precision other than float32 as a part of a title.
+
+    >>> precision_in_words(RunConfig(precision="bfloat16")), precision_in_words(RunConfig())
+    (' (bfloat16)', '')
+    """
+    return f" ({config.precision})" if config.precision != "float32" else ""
 
 
 def data_note(config: RunConfig) -> str:

@@ -146,6 +146,8 @@ def _title(runs: Sequence[Run]) -> str:
     attacks = {(run.symbols.get("attack"), run.symbols.get("q")) for run in runs}
     attack, q = attacks.pop() if len(attacks) == 1 else (None, None)
     words = [" and ".join(tasks), " and ".join(names), *[f"{attack}, q={q}"] * bool(attack)]
+    precisions = {run.symbols.get("precision", "float32") for run in runs}
+    words += sorted(precisions) if precisions != {"float32"} else []
     return ", ".join(words)
 
 

@@ -28,6 +28,7 @@ from slsgd_mx.parameter_server.node import Cluster, check_patience, check_worker
 from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors
+from slsgd_mx.system.precision import check_precision
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
 from slsgd_mx.system.slot_memory import slot_limit
 from slsgd_mx.system.threads import thread_count
@@ -92,6 +93,7 @@ def launch(
             start = config.epochs if progress.start is None else progress.start
             return RunResult(folder.path, folder.rows(), resumed_from=start)
         check_batch(config)
+        check_precision(config.precision)
         folder.check_free()
         began = time.monotonic()
         with _Roles(folder.path, job, options) as roles:

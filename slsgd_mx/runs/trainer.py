@@ -21,6 +21,7 @@ from slsgd_mx.runs.status import is_finished
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import Values
 from slsgd_mx.system.mxnet import mx
+from slsgd_mx.system.precision import use_precision
 from slsgd_mx.tasks.build import build_task, complete
 
 
@@ -116,6 +117,7 @@ def train(
         return RunResult(run_folder.path, run_folder.rows(), resumed_from=config.epochs)
     run_folder.check_free()  # before loading the data
     config.check_sources()
+    use_precision(config.precision)
     built = build_task(config, data_dir) if task is None else complete(task.build(config), config)
     with run_folder:
         if run_folder.finished():  # by another process, while the data were loading
@@ -177,7 +179,8 @@ def _start(
     epoch, values, notes = run_folder.resume()
     used = [dict(name=name, sha256=digest) for name, digest in config.sources]
     plugins = {"plugins": used} if used else {}
-    run_folder.begin_session({**describe(epoch, task.data_digest), **plugins, **engine})
+    session = {**describe(epoch, task.data_digest), "precision": config.precision}
+    run_folder.begin_session({**session, **plugins, **engine})
     if values is None:
         initialize(config, task, server)
     else:

@@ -47,7 +47,7 @@ class Forecast:
 
 def network(config: RunConfig) -> Network:
     """What determines the cost of a step (network, batch) and of an exchange (k)."""
-    return (config.sizes.cost_key, config.batch_size, config.k)
+    return (config.sizes.cost_key, config.batch_size, config.k, config.precision)
 
 
 def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[Network, Measured]:
@@ -60,7 +60,8 @@ def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[N
     for key, config in samples.items():
         message = {"do": "slsgd_mx.sweeps.forecast:measure", "config": config.to_json()}
         message["data_dir"] = None if data_dir is None else str(data_dir)
-        jobs = [Job(f"calibration {number}", message) for number in range(pool.processes)]
+        names = [f"calibration {number}" for number in range(pool.processes)]
+        jobs = [Job(name, message, precision=config.precision) for name in names]
         results = list(pool.run(jobs).values())
         for result in results:
             if not result.ok:

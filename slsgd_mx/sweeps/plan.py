@@ -160,4 +160,4 @@ def _job(step: Step, home: Path, data_dir: Optional[Path], engine: Optional[Dict
     message = {name: None if path is None else str(path) for name, path in paths.items()}
     message.update(do="slsgd_mx.sweeps.job:train", config=step.config.to_json(), engine=engine)
     needs = None if prefix is None else prefix.config.slug
-    return Job(slug, message, needs, step.config.sizes.data)
+    return Job(slug, message, needs, step.config.sizes.data, step.config.precision)

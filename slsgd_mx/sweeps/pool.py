@@ -23,6 +23,7 @@ class Job:
     message: Message
     needs: Optional[str] = None  # the job that must succeed first
     group: str = "all"  # jobs that use the same data: if it is missing, all of them fail
+    precision: str = "float32"  # a process has one
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,17 @@ class Pool:
                 continue
             elif len(self.busy) < self.processes:
                 waiting.remove(job)
-                self.busy.append(self._free_child())
+                self.busy.append(self._free_child(job.precision))
                 self.busy[-1].begin(job)
 
-    def _free_child(self) -> _Child:
-        """An idle process that is still alive, or a new one."""
+    def _free_child(self, precision: str) -> _Child:
+        """An idle process that is still alive and has that precision, or a new one."""
         while self.idle:
             child = self.idle.pop()
-            if child.process.poll() is None:
+            if child.process.poll() is None and child.job.precision == precision:
                 return child
-            child.close()
+            child.close()  # its input ends, so it exits
+            child.process.wait()
         return _Child(self.threads, **self.variables)
 
     def _readable(self) -> List[_Child]:

@@ -92,4 +92,9 @@ def import_gluonnlp() -> ModuleType:
     return _import("gluonnlp", "gluonnlp==0.10.0", importlib.import_module)
 
 
+def import_amp() -> ModuleType:
+    """Import MXNet's automatic mixed precision, which only bfloat16 needs."""
+    return _import("mxnet.contrib.amp", "mxnet==1.9.1", importlib.import_module)
+
+
 mx = _import_mxnet()

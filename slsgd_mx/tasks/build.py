@@ -7,6 +7,7 @@ from typing import Optional
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Task
+from slsgd_mx.system.precision import use_precision
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_name
 from slsgd_mx.workloads import WORKLOADS, find
@@ -17,6 +18,7 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
     require_name("task", config.sizes.task, WORKLOADS)
     config.check_sources()
     check_batch(config)
+    use_precision(config.precision)
     return complete(find(WORKLOADS[config.sizes.task].task)(config, data_dir), config)
 
 

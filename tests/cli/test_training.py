@@ -70,7 +70,7 @@ def test_every_option_reaches_the_configuration():
         "--alpha-decay-epoch 1 --local-steps 1:2 --attack gaussian --attacker-start fresh "
         "--attack-scale 3 --drop-rate 0.1 --nonfinite keep --selection permutation --no-warm-up "
         "--seed 5 --partition-seed 3 --eval-every 2 --loss-images 40 --balanced --data synthetic "
-        "--out run --threads 1"
+        "--precision float32 --out run --threads 1"
     )
     assert result.exit_code == 0, result.output
     config = RunConfig.from_json(Path("run/config.json").read_text())
@@ -80,7 +80,7 @@ def test_every_option_reaches_the_configuration():
         rule="trimmed-mean", attack="gaussian", attacker_start="fresh", attack_scale=3.0,
         boost=1.0, drop_rate=0.1, nonfinite="keep", selection="permutation", warm_up=False,
         seed=5, partition_seed=3, eval_every=2, deadline=None, poisoned_devices=None, sources=(),
-        sizes=Cifar("synthetic", "balanced", 80, 20, 40, 2),
+        precision="float32", sizes=Cifar("synthetic", "balanced", 80, 20, 40, 2),
     )  # fmt: skip
     assert vars(config) == expected
 

@@ -62,7 +62,7 @@ OTHER = dict(
     n=9, k=5, b=1, q=2, gamma=0.2, passes=2, local_steps=(1, 2), batch_size=5, rule="mean",
     attack="nan", attacker_start="pulled", attack_scale=3.0, drop_rate=0.1, nonfinite="keep",
     selection="permutation", warm_up=False, seed=1, eval_every=1, deadline=3.0,
-    boost=2.0, partition_seed=1, poisoned_devices=3,
+    boost=2.0, partition_seed=1, poisoned_devices=3, precision="bfloat16",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class Problem(Sizes):
     panels: ClassVar[Tuple[str, ...]] = ("error", "distance")
     unit: ClassVar[str] = "samples"
     data: ClassVar[str] = "synthetic"
+    has_network: ClassVar[bool] = False
 
     objective: str = "quadratic"
     population: str = "symmetric"  # distribution of the devices' optima around the common one

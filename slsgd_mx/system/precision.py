@@ -1,0 +1,48 @@
+"""The precision in which MXNet trains and evaluates: float32, or bfloat16 where the CPU has it.
+
+With bfloat16, MXNet's automatic mixed precision casts the inputs of convolutions and matrix
+products.  Parameters, and therefore pushes, stay float32.  It changes MXNet for the whole process
+and cannot be undone, so a process has one precision.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.system.machine import cpu_flags
+
+FLAGS = {"avx512_bf16": "AVX512_BF16", "amx_bf16": "AMX"}  # as Linux names them -> in words
+_used: List[str] = []  # the precision of this process, once it is decided
+
+
+def obstacle(precision: str) -> Optional[str]:
+    """Why this machine cannot compute with a precision; None if it can."""
+    if precision == "bfloat16" and not cpu_flags() & set(FLAGS):
+        return f"this CPU has no {' or '.join(FLAGS.values())}"
+    return None
+
+
+def check_precision(precision: str) -> None:
+    """Raise a ConfigError if this machine cannot compute with a precision."""
+    reason = obstacle(precision)
+    if reason:
+        raise ConfigError(
+            f"precision='{precision}' is not possible here: {reason}; use --precision float32, or "
+            "another machine"
+        )
+
+
+def use_precision(precision: str) -> None:
+    """Let this process compute with a precision; call it before a network is built."""
+    check_precision(precision)
+    if _used not in ([], [precision]):
+        raise ConfigError(
+            f"precision='{precision}' comes too late: this process computes in {_used[0]}, and a "
+            "process has one precision; start another one"
+        )
+    if precision == "bfloat16" and not _used:
+        from slsgd_mx.system.mxnet import import_amp
+
+        import_amp().init("bfloat16")
+    _used[:] = [precision]

@@ -1,0 +1,93 @@
+"""The precision: where it is refused and in which words, one for a process, where it is named."""
+
+import pytest
+
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.runs.trainer import train
+from slsgd_mx.sweeps.forecast import network
+from slsgd_mx.system import mxnet, precision
+from slsgd_mx.tasks.problems.sizes import Problem
+
+REFUSED = (
+    "precision='bfloat16' is not possible here: this CPU has no AVX512_BF16 or AMX; use "
+    "--precision float32, or another machine"
+)
+
+
+@pytest.fixture
+def cpu(monkeypatch):
+    """``cpu(*flags)`` pretends that the CPU has these; what amp.init was called with."""
+    asked = []
+
+    class Amp:
+        init = staticmethod(asked.append)
+
+    monkeypatch.setattr(mxnet, "import_amp", lambda: Amp)
+    monkeypatch.setattr(precision, "_used", [])
+
+    def pretend(*flags):
+        monkeypatch.setattr(precision, "cpu_flags", lambda: {"fpu", *flags})
+        return asked
+
+    return pretend
+
+
+def test_bfloat16_is_refused_on_a_cpu_without_it(cpu):
+    asked = cpu("avx2", "avx512f")
+    with pytest.raises(ConfigError) as error:
+        precision.use_precision("bfloat16")
+    assert str(error.value) == REFUSED and error.value.exit_code == 2
+    assert asked == []
+    precision.use_precision("float32")  # which every CPU has
+
+
+@pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])
+def test_a_process_has_one_precision_and_mxnet_is_changed_once(cpu, flag):
+    asked = cpu(flag)
+    precision.use_precision("bfloat16")
+    precision.use_precision("bfloat16")
+    assert asked == ["bfloat16"]
+    message = "precision='float32' comes too late: this process computes in bfloat16"
+    with pytest.raises(ConfigError, match=message):
+        precision.use_precision("float32")
+
+
+def test_float32_leaves_mxnet_alone(cpu):
+    asked = cpu("avx512_bf16")
+    precision.use_precision("float32")
+    with pytest.raises(ConfigError, match="this process computes in float32"):
+        precision.use_precision("bfloat16")
+    assert asked == []
+
+
+def test_a_run_is_refused_before_its_data_are_read(cpu, tiny, tmp_path):
+    cpu("avx2")
+    config = tiny(precision="bfloat16", data="cifar10", train_images=50_000)
+    with pytest.raises(ConfigError, match="this CPU has no AVX512_BF16 or AMX"):
+        train(config, tmp_path / "run", tmp_path / "no data")
+    assert not (tmp_path / "run").exists()
+
+
+def test_it_is_part_of_the_identity_but_float32_changes_nothing(tiny):
+    plain, low = tiny(), tiny(precision="bfloat16")
+    assert tiny(precision="float32").identity == plain.identity
+    assert low.identity != plain.identity
+    assert "bfloat16" in low.slug and "float32" not in plain.slug
+    assert RunConfig.from_json(low.to_json()) == low
+    assert network(low) != network(plain)  # a forecast measures both
+
+
+def test_illegal_precisions():
+    with pytest.raises(ConfigError, match="'float16' is unknown.* one of float32, bfloat16"):
+        RunConfig(precision="float16")
+    with pytest.raises(ConfigError, match="needs float32, because task problem has no network"):
+        RunConfig(sizes=Problem(), precision="bfloat16")
+
+
+def test_the_manifest_names_it(tiny, tmp_path):
+    import json
+
+    train(tiny(epochs=1), tmp_path / "run")
+    (session,) = json.loads((tmp_path / "run" / "manifest.json").read_text())["sessions"]
+    assert session["precision"] == "float32"
