@@ -67,6 +67,8 @@ def test_the_wheel_has_code_and_the_kernel_but_no_tests(built):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"slsgd_mx"}
     packages = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("slsgd_mx/**/*.py")}
     assert packages <= {os.path.dirname(name) for name in names}
+    shown = {str(path.relative_to(ROOT)) for path in ROOT.glob("slsgd_mx/report/assets/*")}
+    assert len(shown) > 5 and {*shown, "slsgd_mx/report/paper-vs-code.md"} <= set(names)
 
 
 def test_the_demo_runs_from_the_wheel_in_an_environment_of_its_own(built, tmp_path):
