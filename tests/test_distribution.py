@@ -83,6 +83,8 @@ def test_the_wheel_has_code_and_the_kernel_but_no_tests(built):
     packages = {str(path.parent.relative_to(ROOT)) for path in ROOT.glob("slsgd_mx/**/*.py")}
     assert packages <= {os.path.dirname(name) for name in names}
     assert not [name for name in names if name.endswith((".c", ".h"))]
+    shown = {str(path.relative_to(ROOT)) for path in ROOT.glob("slsgd_mx/report/assets/*")}
+    assert len(shown) > 5 and {*shown, "slsgd_mx/report/paper-vs-code.md"} <= set(names)
 
 
 def test_the_demo_runs_where_only_the_wheel_is_installed(installed, tmp_path):
