@@ -3,6 +3,7 @@
 import pytest
 from helpers.blocks import DOCS, python_blocks
 
+import slsgd_mx
 from slsgd_mx import load_plugin, preset, train
 
 BLOCKS = python_blocks("extending.md")
@@ -58,3 +59,10 @@ def test_the_first_fifteen_minutes(tmp_path, monkeypatch, capsys, fresh_plugins)
     said = capsys.readouterr().out
     page = (DOCS / "fifteen-minutes.md").read_text(encoding="utf-8")
     assert said.endswith(" True\n") and f"```\n{said}```" in page
+    assert f"A transcript of version {slsgd_mx.__version__}:" in page
+    attack = "backwards:steps=4"
+    for changes in ({}, dict(q=2), dict(q=2, b=2), dict(q=2, attack=attack)):
+        identity = preset("cifar", "smoke", **changes).identity  # of the run in the transcript
+        assert f"\n{identity[:6]}  40/40  done" in page
+    identity = preset("cifar", "smoke", q=2, b=2, attack=attack).identity
+    assert f"-{identity}  (curve.png, metrics.csv)" in page
