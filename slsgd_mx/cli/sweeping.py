@@ -41,7 +41,7 @@ class Workload:
 
     def refuse_to_set(self, taken: Sequence[str]) -> None:
         """Refuse a --set of what the figure or the arena sets itself."""
-        for name in (*taken, "seed"):
+        for name in (*taken, "alpha", "b", "q", "poisoned_devices", "seed"):
             if name in self.set_names:
                 raise click.UsageError(f"--set {name}=... is not possible: this command sets it")
 

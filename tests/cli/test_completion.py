@@ -2,6 +2,7 @@
 
 import pytest
 from click.shell_completion import ShellComplete
+from helpers.blobs import write_plugin
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.cli import COMMANDS, main
@@ -33,10 +34,23 @@ def propose(line):
         ("launch -- cifar --attacker", ["--attacker-start"]),
         ("dist worker -- cifar --preset s", ["smoke"]),
         ("launch -- fig3 --preset ", []),
+        ("train images --network ", ["cnn", "mlp"]),
+        ("launch -- train ", ["cifar", "lstm", "images"]),
+        ("launch -- train images --network m", ["mlp"]),
+        ("arena --task ", ["cifar", "lstm", "images"]),
+        ("cifar --partition sh", ["shards"]),
     ],
 )
 def test_proposals(line, expected):
     assert propose(line) == expected
+
+
+def test_proposals_know_the_plugin_on_the_line(tmp_path, fresh_plugins):
+    write_plugin(tmp_path / "own.py")
+    plugin = f"--plugin {tmp_path / 'own.py'}"
+    assert propose(f"fig3 {plugin} --task bl") == ["blobs"]
+    assert propose(f"arena {plugin} --task blobs --preset s") == ["smoke", "small"]
+    assert propose(f"launch -- train {plugin} b") == ["blobs"]
 
 
 def test_help_says_how_to_switch_it_on():

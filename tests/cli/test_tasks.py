@@ -92,6 +92,7 @@ def test_an_arena_of_arrays_on_two_servers_gives_the_same_bytes():
         ("fig3 --task cifar --set gamma=3", "--set goes with --task and another workload"),
         ("fig3 --task images --set b=3", "--set b=... is not possible: this command sets it"),
         ("fig1 --task images --set gamma=3", "--set gamma=... is not possible"),
+        ("fig1 --task images --set q=2", "--set q=... is not possible"),
         ("arena --task images --set seed=3", "--set seed=... is not possible"),
         ("arena --task images --set nothing=3", "'nothing' is not part of a configuration"),
         ("fig3 --task images --set gamma", "--set 'gamma' is not NAME=VALUE"),
