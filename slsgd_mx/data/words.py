@@ -1,5 +1,8 @@
 """Text to token ids, in pieces: no list of all words is ever made.
 
+Short words that were seen before are found with NumPy, a piece at a time; only the others become
+Python strings.
+
 Words and lines are separated as by ``str.split`` and ``str.splitlines``, and ids are numbered as by
 GluonNLP's ``CorpusDataset`` and ``Vocab``; both need a minute and many gigabytes for 256 MB.
 """
@@ -18,7 +21,7 @@ from slsgd_mx.validation import check_between
 
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
-PIECE = 1 << 14  # bytes of text split at once; its words fit into the processor's cache
+PIECE = 1 << 18  # bytes of text split at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
 
@@ -27,6 +30,17 @@ SPACE = re.compile(
     rb"[\t\n\x0b\x0c\x1c-\x20]|\r(?!\n)|\xc2[\x85\xa0]|\xe1\x9a\x80"
     rb"|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80"
 )
+
+# What a byte is in the middle of a text: part of a word, a space, a line end, or the first byte of
+# what may be other white space. A zero byte would be lost where words are padded with zeros.
+WORD, BLANK, LINE_END, DOUBTFUL = range(4)
+KINDS = np.full(256, WORD, np.uint8)
+KINDS[[*range(0x20), 0xC2, 0xE1, 0xE2, 0xE3]] = DOUBTFUL
+KINDS[0x20], KINDS[0x0A] = BLANK, LINE_END
+SLOTS = 18  # bits of the place where a short word is kept
+HALF = 8  # bytes of half a short word
+MASKS = np.array([(1 << 8 * length) - 1 for length in range(HALF + 1)], np.uint64)
+FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))  # odd, to mix the bits
 
 
 class Numbers(Dict[str, int]):
@@ -44,13 +58,13 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
     """
     from tqdm import tqdm
 
-    found, blank, find = array("i"), True, numbers.__getitem__
+    found, blank, seen = array("i"), True, ShortWords(numbers)
     shown = dict(desc=what[-40:], unit="B", unit_scale=True, ncols=79, leave=False, delay=DELAY)
     with tqdm(total=len(raw), disable=None, **shown) as bar:  # None: only on a terminal
         for start, stop in _cuts(raw, what):
             text = _decode(raw, start, stop, what)
             blank = blank and text.isspace()
-            found.fromlist(list(map(find, _split(text))))
+            found.frombytes(_number_piece(raw[start:stop], text, seen))
             bar.update(stop - start)
     if blank:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
@@ -60,6 +74,53 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
             "(if it is complete, append a line end)"
         )
     return np.frombuffer(found, np.int32)
+
+
+class ShortWords:
+    """The numbers of words of up to 16 bytes, each in the place that its bytes determine.
+
+    Of two words with the same place, the first is kept; the other is looked up every time.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers = numbers
+        self.halves = np.zeros((2, 1 << SLOTS), np.uint64)  # zero: the place is free
+        self.known = np.zeros(1 << SLOTS, np.int32)
+
+    def find(self, raw: bytearray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Return the numbers of the words ``raw[start:stop]``; a line end is ``<eos>``."""
+        lengths = stops - starts
+        padded = bytes(raw) + bytes(2 * HALF)
+        windows = np.ndarray(len(raw) + HALF + 1, "<u8", padded, strides=(1,))  # at every byte
+        first = windows[starts] & MASKS[np.minimum(lengths, HALF)]
+        second = windows[starts + HALF] & MASKS[np.clip(lengths - HALF, 0, HALF)]
+        places = (first * FACTORS[0] ^ second * FACTORS[1]) >> np.uint64(64 - SLOTS)
+        places = places.astype(np.int64)
+        hit = (self.halves[0, places] == first) & (self.halves[1, places] == second)
+        found, short = self.known[places], lengths <= 2 * HALF
+        others = np.flatnonzero(~(hit & short))
+        names = (raw[i:j] for i, j in zip(starts[others].tolist(), stops[others].tolist()))
+        words = ("<eos>" if name == b"\n" else name.decode("utf-8") for name in names)
+        found[others] = [self.numbers[word] for word in words]
+        new = others[short[others] & (self.halves[0, places[others]] == 0)]
+        new = new[np.unique(places[new], return_index=True)[1]]  # one for each place
+        self.halves[:, places[new]] = first[new], second[new]
+        self.known[places[new]] = found[new]
+        return found
+
+
+def _number_piece(raw: bytearray, text: str, seen: ShortWords) -> bytes:
+    """The numbers of the words of a piece, as bytes of int32."""
+    kinds = KINDS[np.frombuffer(raw, np.uint8)]
+    doubtful = np.flatnonzero(kinds == DOUBTFUL)
+    if any(raw[i] < 0x20 or SPACE.match(raw, i) for i in doubtful.tolist()):
+        return array("i", map(seen.numbers.__getitem__, _split(text))).tobytes()
+    kinds[doubtful] = WORD
+    around = np.pad(kinds, 1, constant_values=BLANK)
+    alone = kinds == LINE_END
+    starts = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[:-2])))
+    stops = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[2:]))) + 1
+    return seen.find(raw, starts, stops).tobytes()
 
 
 def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:

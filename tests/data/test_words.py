@@ -93,3 +93,17 @@ def test_a_progress_bar_appears_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     encode(raw)
     assert "text:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("slots", [1, 18])
+def test_words_of_every_length_are_told_apart(monkeypatch, slots):
+    """Also where many of them have the same place among the short words."""
+    monkeypatch.setattr(words, "SLOTS", slots)
+    monkeypatch.setattr(words, "PIECE", 100)
+    kinds = [letter * length for length in range(1, 20) for letter in ("a", "b", "\u2013")]
+    kinds += ["a" * length + "b" for length in range(1, 20)]
+    text = "".join(f" {word}\n {word} {word[::-1]} " for word in kinds * 2) + "\n"
+    found, numbers = encode(text.encode())
+    names = list(numbers)
+    assert [names[i] for i in found] == text.replace("\n", " <eos> ").split()
+    assert len(names) == len(set(names))
