@@ -21,7 +21,7 @@ from slsgd_mx.runs.metrics import column, read_metrics
 from slsgd_mx.runs.pushes import read_pushes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 HOW = "no browser: install one with apt-get install chromium chromium-driver"
 pytest.importorskip("plotly")
