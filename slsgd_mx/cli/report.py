@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
@@ -125,14 +126,16 @@ def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
     from slsgd_mx.report.page import write_report
     from slsgd_mx.system import signals
 
-    say(f"open {html} in a browser: it refreshes itself; Ctrl-C ends this", nl=True)
+    say(f"open {html} in a browser: it refreshes itself; Ctrl-C ends this")
     seen = False
     try:
         while True:
             began = time.monotonic()
             request.runs.mkdir(parents=True, exist_ok=True)
-            data = write_report(html, replace(request, watch=every))
-            unfinished = bool(data["progress"]["unfinished"])
+            unfinished = True
+            with contextlib.suppress(FileNotFoundError):  # a run removed a file while it was read
+                data = write_report(html, replace(request, watch=every))
+                unfinished = bool(data["progress"]["unfinished"])
             if seen and not unfinished:
                 break
             seen = seen or unfinished

@@ -24,10 +24,16 @@ from slsgd_mx.system.files import read_text
 MOST_EPOCHS = 120  # of a picture of pushes; of longer runs, evenly spaced ones are shown
 
 
-def from_runs(folders: Dict[RunConfig, Path], home: Path) -> List[Dict[str, Any]]:
-    """The arenas among stored runs."""
+def from_runs(
+    folders: Dict[RunConfig, Path], home: Path, problems: List[str]
+) -> List[Dict[str, Any]]:
+    """The arenas among stored runs; none if the pushes of one are damaged."""
     places = {run.identity: folder for run, folder in folders.items()}
-    boards = find_boards(folders)
+    try:
+        boards = find_boards(folders)
+    except RunError as error:
+        problems.append(f"the arena is not shown: {error}")
+        return []
     return [_board(b, str(home), places, _is_made_up(b)) for b in boards]
 
 

@@ -22,7 +22,7 @@ from slsgd_mx.theory.tables import finder
 Entry = Dict[str, Any]
 
 
-def from_runs(home: Path, variant: Variant, least: float) -> List[Entry]:
+def from_runs(home: Path, variant: Variant, least: float, problems: List[str]) -> List[Entry]:
     """The figures of a variant of which at least that share of the runs is begun or finished."""
     index, entries = RunIndex(home), []
     for name, figure in FIGURES.items():
@@ -34,15 +34,18 @@ def from_runs(home: Path, variant: Variant, least: float) -> List[Entry]:
             built = build_figure(name, variant, index)
         except RunError:  # none of its runs is finished
             continue
-        entries.append(_of_built(built, variant.folder))
+        entries.append(_of_built(built, variant.folder, problems))
     return entries
 
 
-def _of_built(built: Built, source: str) -> Entry:
+def _of_built(built: Built, source: str, problems: List[str]) -> Entry:
     figure = FIGURES[built.name]
     panels = list(built.panels)
     if isinstance(figure, MetricFigure) and not figure.zoom:
-        panels += used_panels(built.lines, built.folders)[0]
+        try:
+            panels += used_panels(built.lines, built.folders)[0]
+        except RunError as error:
+            problems.append(f"{built.name} is shown without the pushes used: {error}")
     return {
         "name": file_name(built.name),
         "source": source,

@@ -41,7 +41,7 @@ def gather(request: Request) -> Dict[str, Any]:
     if request.runs is not None:
         runs, folders = read_runs(request.runs, problems)
         now = measure(request.runs, runs)
-        _add_runs(data, request, folders)
+        _add_runs(data, request, folders, problems)
         tables.append(table.from_runs(runs, request.runs))
     for folder in with_theory(request.figures):
         figures = pictures.read_figures(folder, problems)
@@ -59,7 +59,7 @@ def gather(request: Request) -> Dict[str, Any]:
         "problems": problems,
         "summary": _summary(request, runs),
         "progress": None if now is None else _progress(now, request.watch is not None),
-        "watch": request.watch if now is None or now.unfinished or request.watch else None,
+        "watch": request.watch,
         "written": time.strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
     }
@@ -77,16 +77,18 @@ def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfi
     return runs, folders
 
 
-def _add_runs(data: Dict[str, Any], request: Request, folders: Dict[RunConfig, Path]) -> None:
+def _add_runs(
+    data: Dict[str, Any], request: Request, folders: Dict[RunConfig, Path], problems: List[str]
+) -> None:
     home = request.runs
     assert home is not None
     for variant in request.variants:
-        found = pictures.from_runs(home, variant, LEAST)
+        found = pictures.from_runs(home, variant, LEAST, problems)
         data["figures"] += found
         if found or request.chosen:
             data["claims"].append(verdicts.from_runs(home, variant))
     data["theory"] += pictures.theory_from_runs(home)
-    data["arena"] += boards.from_runs(folders, home)
+    data["arena"] += boards.from_runs(folders, home, problems)
 
 
 def with_theory(folders: Sequence[Path]) -> List[Path]:

@@ -21,7 +21,7 @@ from slsgd_mx.runs.metrics import column, read_metrics
 from slsgd_mx.runs.pushes import read_pushes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 HOW = "no browser: install one with apt-get install chromium chromium-driver"
 pytest.importorskip("plotly")
@@ -248,7 +248,7 @@ def test_nothing_overflows_a_phone(page, tmp_path):
     size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        assert page.run("return [innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+        page.wait("return innerWidth === 390 && document.documentElement.scrollWidth === 390")
         panels = page.find("#figures-0 .panel")[:2]
         assert panels[0].rect["y"] < panels[1].rect["y"]  # one below the other
         assert page.browser.save_screenshot(str(tmp_path / "phone.png"))

@@ -208,6 +208,17 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
     assert found["figures"] == found["claims"] == found["arena"] == found["theory"] == []
 
 
+def test_a_damaged_record_of_pushes_is_named(home, tmp_path):
+    shutil.copytree(home, tmp_path / "runs")
+    for run in [*arena().runs(), *runs_of(FIGURES["fig3"], variant())]:
+        (tmp_path / "runs" / run.slug / "pushes.csv").write_text("epoch,who\n1,2\n")
+    found = gather(Request(tmp_path / "runs", variants=(variant(),)))
+    assert found["arena"] == [] and len(found["figures"]) == 2
+    said = " ".join(found["problems"])
+    assert "the arena is not shown" in said and "fig3 is shown without the pushes used" in said
+    assert "its columns have other names" in said
+
+
 def test_pictures_of_the_theory_keep_their_numbers():
     picture = read_picture("thm1-rate", ROOT / "figures" / "theory" / "thm1-rate.csv")
     assert picture.title == "Theorem 1's rate where nothing makes a floor"
