@@ -125,7 +125,8 @@ def arena(
     if dry_run:
         from slsgd_mx.cli.planning import show_plan
 
-        show_plan(plan, {"arena": grid.runs()}, jobs, threads, server and server["workers"])
+        workers = server and server["workers"]
+        show_plan(plan, {"arena": grid.runs()}, jobs, threads, workers, data_dir)
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, server)
     lists = dict(rule=rule, attack=attack, q=q, b=b, partition=partitions, alpha=alpha)

@@ -74,7 +74,7 @@ def run_figures(
     if dry_run:
         from slsgd_mx.cli.planning import show_plan
 
-        show_plan(plan, wanted, jobs, threads, servers and servers["workers"])
+        show_plan(plan, wanted, jobs, threads, servers and servers["workers"], data_dir)
         return
     failed = {} if draw_only else compute(plan, data_dir, jobs, threads, servers)
     drawn, missing = draw_all(names, variant, runs, figures)

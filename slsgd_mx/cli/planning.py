@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import click
@@ -46,6 +47,7 @@ def show_plan(
     jobs: Optional[int],
     threads: Optional[int],
     workers: Optional[int] = None,
+    data_dir: Optional[Path] = None,
 ) -> None:
     """Print the runs, their shared prefixes, the epochs left and the forecast."""
     users: Dict[RunConfig, List[str]] = {}
@@ -67,7 +69,9 @@ def show_plan(
             "runs": [_document(step, users.get(step.config, [])) for step in plan.steps],
             "epochs": plan.epochs,
             "epochs_unshared": plan.epochs_unshared,
-            "forecast": _forecast(plan, *share_out(plan, jobs, threads, workers), workers or 1)
+            "forecast": _forecast(
+                plan, *share_out(plan, jobs, threads, workers), workers or 1, data_dir
+            )
             if plan.to_do
             else None,
         }
@@ -101,13 +105,17 @@ def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
     return f"({', '.join(users[step.config])}{after})"
 
 
-def _forecast(plan: Plan, processes: int, threads: int, workers: int) -> Dict[str, Any]:
+def _forecast(
+    plan: Plan, processes: int, threads: int, workers: int, data_dir: Optional[Path]
+) -> Dict[str, Any]:
     """Calibrate, print the forecast, and return it."""
     from slsgd_mx.sweeps.forecast import calibrate, forecast
 
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
-        expected = forecast(plan, calibrate(plan, pool), processes, workers)
+        expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers)
+    if not expected.includes_data:
+        click.echo("the data are missing: the forecast omits their loading and memory", err=True)
     say(
         f"forecast for {processes * workers} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
