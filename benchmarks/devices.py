@@ -66,7 +66,7 @@ def ratio(found: Dict, one: tuple, other: tuple, what: str, times: int, at_most:
     return Line(what, costs[0] / costs[1] / times, detail, at_most=at_most)
 
 
-def measure(n: int, k: int, epochs: int = 5) -> Dict[str, Any]:
+def measure(n: int, k: int, epochs: int = 3) -> Dict[str, Any]:
     """Set up and compute a few epochs in a process of its own."""
     call = [sys.executable, "-c", RUN, *map(str, (SAMPLES, n, k, epochs))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
