@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from typing import Any, Dict, Iterator, List
 
 from benchmarks.report import Line
@@ -14,7 +15,7 @@ from slsgd_mx import Cifar, Lstm, RunConfig
 
 K = 10
 CNN = Cifar(data="synthetic", train_images=5_000, test_images=250, loss_images=250)
-TEXT = Lstm(data="synthetic", device_batches=8, loss_batches=8, test_batches=1)
+TEXT = Lstm(data="synthetic", device_batches=4, loss_batches=4, test_batches=1)
 
 RUN = """
 import json, sys, time
@@ -40,17 +41,18 @@ print(json.dumps({"seconds": [s for s, _ in seen[1:]], "wire": [b for _, b in se
 """
 
 
-def lines(rounds: int = 2) -> Iterator[Line]:
+def lines(rounds: int = 1) -> Iterator[Line]:
     """Compare epochs at paper size; whole runs of both sides alternate."""
     cores = 2  # the targets are set for 2 cores
-    cnn = RunConfig(sizes=CNN, n=K, k=K, b=2, warm_up=False, epochs=4, eval_every=4)
+    cnn = RunConfig(sizes=CNN, n=K, k=K, b=2, warm_up=False, epochs=3, eval_every=3)
     size = 4 * 2_626_634
     yield from compare("CNN", cnn, rounds, cores, at_most=1.02, size=size)
     text = RunConfig(
-        sizes=TEXT, n=K, k=K, gamma=20, batch_size=20, b=2, warm_up=False, epochs=3, eval_every=3
+        sizes=TEXT, n=K, k=K, gamma=20, batch_size=20, b=2, warm_up=False, epochs=2, eval_every=2
     )
     yield from compare("LSTM", text, rounds, cores, at_most=0.9)
-    yield aggregation(cnn)
+    few = replace(CNN, train_images=100, test_images=10, loss_images=10)
+    yield aggregation(replace(cnn, sizes=few, batch_size=10, epochs=6, eval_every=6))
 
 
 def compare(

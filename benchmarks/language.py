@@ -14,13 +14,13 @@ from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.lstm.network import language_model
 from slsgd_mx.tasks.lstm.task import CLIP
 
-STEPS = 8  # batches of 20 x 35 tokens a worker: about three seconds
+STEPS = 4  # batches of 20 x 35 tokens a worker: about one and a half seconds
 
 
 def lines(rounds: int = 2) -> Iterator[Line]:
     """Compare with the full vocabulary of 33,278 types: 7.3 million values."""
     sizes = Lstm(data="synthetic", device_batches=STEPS, loss_batches=STEPS, test_batches=1)
-    config = RunConfig(sizes=sizes, n=10, gamma=20, batch_size=20, b=2, warm_up=False)
+    config = RunConfig(sizes=sizes, n=10, k=5, gamma=20, batch_size=20, b=2, warm_up=False)
     task, server = build_task(config), ModelServer(config.k, config.b)
     initialize(config, task, server)
     net, trainer = tutorial_network(sizes.vocab_size)

@@ -21,7 +21,7 @@ from slsgd_mx.tasks.images.task import EVAL_BATCH
 IMAGES = 5_000  # 10 workers x 500 images: an epoch of the paper
 
 
-def lines(rounds: int = 3) -> Iterator[Line]:
+def lines(rounds: int = 2) -> Iterator[Line]:
     """Compare the paper's epoch (10 workers x 500 images, b=2) and evaluation with bare Gluon.
 
     Both sides alternate worker by worker, about a second each, so that other load affects both.

@@ -19,7 +19,10 @@ def lines() -> Iterator[Line]:
     """Measure ``slsgd-mx cifar`` on 60,000 images and ``slsgd-mx lstm`` with all types."""
     with tempfile.TemporaryDirectory() as folder:
         write_images(Path(folder) / "cifar-10-batches-bin")
-        ready, peak = measure("cifar", "--b", "2", "--data-dir", folder, out=folder + "/cifar")
+        ready, peak = measure(
+            *("cifar", "--b", "2", "--loss-images", "5000", "--data-dir", folder),
+            out=folder + "/cifar",
+        )
         what = "seconds from the command to the first epoch"
         yield Line(what, ready, "warm-up included", at_most=10)
         what = "peak memory of cifar at paper size, GB"

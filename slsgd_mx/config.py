@@ -25,6 +25,7 @@ NONFINITE = ("reject", "keep")
 SELECTIONS = ("independent", "permutation")
 STARTS = ("fresh", "pulled")  # of attackers
 PRECISIONS = ("float32", "bfloat16")
+WARM_UP_PASSES, WARM_UP_GAMMA = 5, 0.01  # as in the released code
 
 
 def _are_bounds(value: object) -> bool:

@@ -114,6 +114,8 @@ def _forecast(
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
         expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers)
+    if not expected.includes_data:
+        click.echo("the data are missing: the forecast omits their loading and memory", err=True)
     say(
         f"forecast for {processes * workers} process(es) of {threads} thread(s): "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "

@@ -9,14 +9,12 @@ from typing import Iterable, List, Optional, Union
 import numpy as np
 
 from slsgd_mx.attacks import AttackContext, find_attack
-from slsgd_mx.config import RunConfig
+from slsgd_mx.config import WARM_UP_GAMMA, WARM_UP_PASSES, RunConfig
 from slsgd_mx.core.server import Server, Update
 from slsgd_mx.core.task import Poison, PoisonSamples, Task, Values
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
-
-WARM_UP_PASSES, WARM_UP_GAMMA = 5, 0.01  # as in the released code
 
 
 @dataclass(frozen=True)

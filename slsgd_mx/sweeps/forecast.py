@@ -12,11 +12,11 @@ import time
 import timeit
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import mean
-from typing import Callable, Dict, Optional, Sequence, Tuple
+from statistics import mean, median
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
-from slsgd_mx.config import RunConfig
-from slsgd_mx.errors import RunError
+from slsgd_mx.config import WARM_UP_PASSES, RunConfig
+from slsgd_mx.errors import DataError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Job, Pool
@@ -30,12 +30,13 @@ STEPS = 6  # minibatches of the trial
 class Measured:
     """Seconds and bytes of one network, in a process with the threads it will have."""
 
-    ready: float  # seconds to load the data and build the network
+    ready: float  # seconds to load the data, build the network and compile it
     step: float  # one minibatch
     evaluated: float  # one image or batch of an evaluation
     exchange: float  # k pulls and pushes and the aggregation
     model_bytes: float
     memory_bytes: float
+    loaded: float = 1.0  # 0 if the data are missing: their loading and memory are not included
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Forecast:
     seconds: float
     memory_bytes: float
     disk_bytes: float
+    includes_data: bool = True  # whether the time and the memory of loading were measured
 
 
 def network(config: RunConfig) -> Network:
@@ -72,24 +74,27 @@ def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[N
 
 
 def measure(job: Message, report: Report) -> Message:
-    """Time a configuration's network on a little synthetic data; the job of a child process."""
+    """Time the loading of a configuration's data, and its network on a little synthetic data.
+
+    The job of a child process.
+    """
     from slsgd_mx.core.algorithm import init_server, pull, push_values
     from slsgd_mx.core.server import ModelServer, settings_of
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 
-    began = time.perf_counter()  # a process imports MXNet once, for all its jobs
     config = RunConfig.from_json(job["config"])
+    loading, real = load(config, job.get("data_dir"))  # kept in memory, as in the run itself
     sizes = config.sizes.sample(config.k * config.batch_size)
     small = replace(config, n=config.k, sizes=sizes, poisoned_devices=None)
-    task = build_task(small, job.get("data_dir"))
+    building, task = timed(lambda: build_task(small, job.get("data_dir")))
     task.initialize(0)
     server = ModelServer(*settings_of(small))
     init_server(task, server)
 
-    def best_of(times: int, call: Callable[[], object]) -> float:
-        """The shortest time of several calls, in seconds."""
-        return min(timeit.repeat(lambda: (call(), mx.nd.waitall()), repeat=times, number=1))
+    def typical(times: int, call: Callable[[], object]) -> float:
+        """The median time of several calls, in seconds."""
+        return median(timeit.repeat(lambda: (call(), mx.nd.waitall()), repeat=times, number=1))
 
     def train() -> None:
         task.train(0, STEPS, 1e-6, 0)
@@ -100,19 +105,36 @@ def measure(job: Message, report: Report) -> Message:
             push_values(task.values, slot, server)
         server.update(1.0)
 
-    train()  # the first call compiles the network
-    task.evaluate()
-    ready = time.perf_counter() - began
+    first, _ = timed(lambda: (train(), task.evaluate(), mx.nd.waitall()))  # compiles the network
+    training, evaluating = typical(3, train), typical(2, task.evaluate)
     memory_unit = 1 if sys.platform == "darwin" else 1024
     measured = {
-        "ready": ready,
-        "step": best_of(3, train) / STEPS,
-        "evaluated": best_of(2, task.evaluate) / small.sizes.evaluated,
-        "exchange": best_of(2, exchange),
+        "ready": (building if real is None else loading) + max(0.0, first - training - evaluating),
+        "step": training / STEPS,
+        "evaluated": evaluating / small.sizes.evaluated,
+        "exchange": typical(2, exchange),
         "model_bytes": sum(value.size * 4 for value in task.values.values()),
         "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * memory_unit,
+        "loaded": float(real is not None),
     }
     return {"measured": measured}
+
+
+def load(config: RunConfig, data_dir: Optional[str]) -> Tuple[float, Any]:
+    """The seconds to build a run's task, and the task; None if its data are missing."""
+    from slsgd_mx.tasks.build import build_task
+
+    try:
+        return timed(lambda: build_task(config, data_dir and Path(data_dir)))
+    except DataError:
+        return 0.0, None
+
+
+def timed(call: Callable[[], Any]) -> Tuple[float, Any]:
+    """The seconds that a call takes, and what it returns."""
+    began = time.perf_counter()
+    found = call()
+    return time.perf_counter() - began, found
 
 
 def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
@@ -122,8 +144,10 @@ def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
     steps = passes if config.local_steps is None else mean(config.local_steps)
     evaluations = config.epochs // config.eval_every - start // config.eval_every
     evaluations += config.epochs % config.eval_every > 0
+    warms_up = config.warm_up and start == 0 and step.left > 0
     return (
         cost.ready
+        + warms_up * WARM_UP_PASSES * passes / config.passes * cost.step
         + step.left * (config.k * steps * cost.step / workers + cost.exchange)
         + evaluations * config.sizes.evaluated * cost.evaluated
     )
@@ -146,6 +170,7 @@ def forecast(
         finish_time(steps, seconds, processes),
         busy * workers * max(memory, default=0.0),
         sum(models) + KEPT_CHECKPOINTS * busy * max(models, default=0.0),
+        all(cost.loaded for cost in step_costs),
     )
 
 

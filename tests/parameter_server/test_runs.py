@@ -43,10 +43,12 @@ def alone(config, tmp_path_factory):
     return train(config, tmp_path_factory.mktemp("alone") / "run")
 
 
-@pytest.mark.parametrize("workers, servers", [(1, 1), (3, 2), (2, 3)])
+@pytest.mark.parametrize("workers, servers, memory", [(1, 1, "1GB"), (3, 2, "0"), (2, 3, "1GB")])
 def test_any_number_of_workers_and_servers_gives_the_same_bytes(
-    config, alone, tmp_path, workers, servers
+    config, alone, tmp_path, workers, servers, memory, monkeypatch
 ):
+    """Also if the servers keep the pushes in files."""
+    monkeypatch.setenv("SLSGD_MX_SLOT_MEMORY", memory)
     heard = []
     options = Options(workers, servers)
     result = launch(config, tmp_path / "run", listener=heard.append, options=options)
@@ -59,6 +61,7 @@ def test_any_number_of_workers_and_servers_gives_the_same_bytes(
     logs = {path.stem for path in (result.folder / "logs").iterdir()}
     names = {f"worker-{n}" for n in range(workers)} | {f"server-{n}" for n in range(servers)}
     assert logs == names | {"scheduler"}
+    assert not list(result.folder.glob("slots*"))
 
 
 def test_bytes_and_seconds_are_in_the_metrics(tiny, tmp_path):

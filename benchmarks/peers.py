@@ -1,0 +1,93 @@
+"""Peers, from an environment of their own: PyTorch trains the CNN, ByzFL aggregates.
+
+They need a newer NumPy than MXNet allows.  The environment is .venv-peers, or the one whose Python
+SLSGD_MX_PEERS names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import numpy as np
+
+from benchmarks.report import Line, best_of
+from benchmarks.rules import calls_of
+from benchmarks.trimming import SIZES, models
+from slsgd_mx import Cifar, RunConfig
+from slsgd_mx.rules.pipeline import find_rule, gram_of, mix_rows
+from slsgd_mx.system.threads import thread_count
+from slsgd_mx.tasks.build import build_task
+
+VARIABLE = "SLSGD_MX_PEERS"  # names a Python that has PyTorch and ByzFL
+FOLDER = Path(__file__).resolve().parent
+MAKE = "python3 -m venv .venv-peers && .venv-peers/bin/pip install torch==2.13.0 byzfl"
+STEPS, BATCH = 10, 50
+
+
+def lines() -> Iterator[Line]:
+    """Compare with PyTorch (CNN, batches of 50), then with ByzFL (k=100, d=200,000, b=20)."""
+    python = os.environ.get(VARIABLE, str(FOLDER.parent / ".venv-peers" / "bin" / "python"))
+    try:
+        yield against_pytorch(python)
+        yield from against_byzfl(python)
+        for k, d, b, _ in SIZES:
+            yield byzfl_trimming(python, k, d, b)
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        print(f"peers skipped ({why}): {MAKE}, or name such a Python with {VARIABLE}=")
+
+
+def against_pytorch(python: str) -> Line:
+    """The speed of local training, relative to PyTorch's with channels-last tensors."""
+    other = ask(python, "torch_child.py", thread_count(), STEPS, BATCH)["images_per_second"]
+    sizes = Cifar(data="synthetic", train_images=STEPS * BATCH, test_images=10, loss_images=10)
+    task = build_task(RunConfig(sizes=sizes, n=1, k=1, batch_size=BATCH, warm_up=False))
+    task.initialize(0)
+    task.train(0, STEPS, 0.1, 0)  # compiles the network
+    (seconds,) = best_of([lambda: task.train(0, STEPS, 0.1, 0)], 3)
+    ours = STEPS * BATCH / seconds
+    detail = f"{ours:.0f} against {other:.0f} images/s, {thread_count()} threads, float32"
+    return Line("CNN training / PyTorch, channels-last", ours / other, detail, at_least=1)
+
+
+def ask(python: str, script: str, *arguments: object) -> Dict[str, Any]:
+    """What a script prints, run by the peers' Python."""
+    call = [python, str(FOLDER / script), *map(str, arguments)]
+    done = subprocess.run(call, capture_output=True, check=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def against_byzfl(python: str, k: int = 100, d: int = 200_000, b: int = 20) -> Iterator[Line]:
+    """krum, multi-krum and nnm against ByzFL's, on NumPy arrays and on tensors."""
+    theirs = measure_byzfl(python, k, d, b, "krum", "multi-krum", "nnm")
+    pushes = np.random.default_rng(0).standard_normal((k, d), np.float32)
+    rows, previous, mixed = list(pushes), np.zeros(d, np.float32), np.empty((k, d), np.float32)
+
+    def nnm() -> None:
+        matrix = find_rule("nnm+mean").mixing(gram_of(rows, previous), b, 0, 1)
+        mix_rows(matrix, rows, previous, mixed)
+
+    ours = best_of([*calls_of(["krum", "multi-krum"], pushes, b), nnm], 2, time.process_time)
+    for rule, seconds in zip(("krum", "multi-krum", "nnm"), ours):
+        for kind, other in theirs[rule].items():
+            detail = f"{1e3 * other:.0f} ms against {1e3 * seconds:.0f} ms"
+            what = f"ByzFL's {rule} on {kind} / ours, k={k} b={b}"
+            yield Line(what, other / seconds, detail, at_least=1)
+
+
+def byzfl_trimming(python: str, k: int, d: int, b: int) -> Line:
+    """Our trimmed mean against ByzFL's on NumPy arrays, in CPU time."""
+    (other,) = measure_byzfl(python, k, d, b, "trimmed-mean")["trimmed-mean"].values()
+    (seconds,) = best_of(calls_of(["trimmed-mean"], models(k, d), b), 3, time.process_time)
+    detail = f"{1e9 * other / k / d:.2f} against {1e9 * seconds / k / d:.2f} ns per value"
+    return Line(f"ByzFL's trimmed mean / ours, k={k} b={b}", other / seconds, detail, at_least=1)
+
+
+def measure_byzfl(python: str, k: int, d: int, b: int, *rules: str) -> Dict[str, Dict[str, float]]:
+    """CPU seconds of ByzFL in a process of its own, by rule and kind of array."""
+    return ask(python, "byzfl_child.py", k, d, b, *rules)
