@@ -85,7 +85,7 @@ def find_missing_targets(text):
     makefile, setup = (ROOT / "Makefile").read_text(), (ROOT / "setup.py").read_text()
     known = set(re.findall(r"^([a-z]+):", makefile, re.M))
     missing = set(re.findall(r"^\s*make ([a-z]+)", code, re.M)) - known
-    missing |= {x for x in re.findall(r"slsgd-mx\[(\w+)\]", code) if f'"{x}": [' not in setup}
+    missing |= {x for x in re.findall(r"slsgd-mx\[(\w+)\]", code) if f'"{x}": ' not in setup}
     missing |= {x for x in re.findall(r"experiments/\w+\.sh", code) if not (ROOT / x).exists()}
     modules = re.findall(r"python -m ((?:slsgd_mx|benchmarks)[\w.]*)", code)
     return [*missing, *(name for name in modules if importlib.util.find_spec(name) is None)]
