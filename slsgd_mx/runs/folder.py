@@ -40,6 +40,7 @@ from slsgd_mx.runs.proof import (
     close,
     digest_of_lines,
     digest_of_text,
+    is_lost,
     problems,
     read_closing,
 )
@@ -118,8 +119,9 @@ class RunFolder:
 
     def complete(self) -> None:
         """Write what a crash at the very end, or a later loss, left out of a finished run."""
-        if not (self.path / "DONE").is_file():
+        if is_lost(self.path):
             with self, files.disk_errors(self.path):
+                files.warn(f"{self.path / 'DONE'} was lost: it is restored from manifest.json")
                 text = read_closing(self.path).to_text()
                 files.write_atomically(self.path / "DONE", text.encode())
                 for old in list_checkpoints(self.path / "checkpoint"):

@@ -67,6 +67,12 @@ def read_closing(folder: Path) -> Optional[Closing]:
     return found
 
 
+def is_lost(folder: Path) -> bool:
+    """Whether DONE of a finished run is missing, or a file that says something else."""
+    done = folder / "DONE"
+    return not done.exists() or (done.is_file() and _from_done(done) != read_closing(folder))
+
+
 def _from_done(path: Path) -> Optional[Closing]:
     try:
         first, *rest = read_text(path).splitlines()

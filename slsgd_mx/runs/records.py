@@ -202,8 +202,9 @@ def _read_configuration(folder: Path) -> Dict[str, Any]:
 def _read_json(path: Path) -> Optional[Any]:
     try:
         return json.loads(read_text(path)) if path.exists() else None
-    except ValueError as error:
-        raise RunError(f"{path} is damaged: {error}") from error
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise RunError(f"{path} is damaged: {why}") from error
 
 
 def _find_status(folder: Path) -> Tuple[str, str]:

@@ -54,9 +54,13 @@ def test_a_finished_run_that_was_altered_is_not_done(done, name, harm):
 
 
 @pytest.mark.parametrize("harm", [os.unlink, lambda path: path.write_text("{}"), cut])
-def test_a_lost_closing_record_is_read_from_the_manifest(done, harm):
+def test_a_lost_closing_record_is_read_from_the_manifest(done, harm, capsys):
+    content = (done.path / "DONE").read_text()
     harm(done.path / "DONE")
     assert done.finished() and read_outcome(done.path, done.config).state == "done"
+    train(done.config, done.path)
+    assert (done.path / "DONE").read_text() == content
+    assert "DONE was lost: it is restored from manifest.json" in capsys.readouterr().err
     change_a_number(done.path / "metrics.csv")
     with pytest.raises(RunError, match="is damaged"):
         done.finished()
@@ -183,6 +187,8 @@ def test_strange_json_is_an_error_of_one_sentence(tiny, tmp_path, name, text):
     with pytest.raises(RunError) as error:
         train(config, tmp_path / "run")
     assert len(str(error.value).splitlines()) == 1
+    check = verify_run(tmp_path / "run")
+    assert check.result == "wrong" and len(check.why.splitlines()) == 1
 
 
 def rename_after_its_digest(path, epoch):
