@@ -145,7 +145,7 @@ SLOW = (
     "parameter_server/test_docs.py",
     "parameter_server/test_hosts.py",
     "parameter_server/test_runs.py",
-    "report/test_browser.py",
+    "report/*.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
     "runs/test_upgrades.py",
