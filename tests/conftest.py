@@ -151,6 +151,7 @@ SLOW = (
     "parameter_server/test_runs.py",
     "report/test_browser.py",
     "runs/test_bfloat16.py",
+    "report/*.py",
     "runs/test_prefix.py",
     "runs/test_trainer.py",
     "runs/test_upgrades.py",
