@@ -96,6 +96,9 @@ class RunConfig:
         Seed of the partition alone.  None: the run's seed.
     eval_every : int
         Epochs between two evaluations; the last epoch is always evaluated.
+    precision : str
+        "float32", or "bfloat16" for the arithmetic of training and evaluation; weights, pushes and
+        the aggregation stay float32.
     deadline : float, optional
         Seconds an epoch may take on a parameter server; slower devices are left out of it.
     poisoned_devices : int, optional
