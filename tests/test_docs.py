@@ -1,5 +1,6 @@
 """What README, docs/ and the other pages promise: links, paths, commands and options exist."""
 
+import gzip
 import importlib.util
 import re
 import shlex
@@ -114,6 +115,8 @@ def shown_files(tmp_path, monkeypatch, fresh_plugins):
     (tmp_path / "my_attack.py").write_text(python_blocks("fifteen-minutes.md")[0])
     for name in ("my.npz", "FILE.py"):
         (tmp_path / name).touch()
+    for name in ("flips.tar.gz", "results.tar.gz"):  # archives without runs
+        (tmp_path / name).write_bytes(gzip.compress(bytes(1024)))
     monkeypatch.chdir(tmp_path)
 
 

@@ -38,10 +38,10 @@ class RunsFolder(Folder):
 
     def convert(self, value, param, ctx) -> Path:
         path = Path(value)
-        if not (path.is_file() and path.name.endswith(".tar.gz")):
+        if not path.name.endswith(".tar.gz") or path.is_dir() or ctx.resilient_parsing:
             return super().convert(value, param, ctx)
-        if ctx.resilient_parsing:
-            return path
+        if not path.is_file():
+            self.fail(f"the archive {str(path)!r} does not exist.", param, ctx)
         from slsgd_mx.runs.sharing import unpack_into
 
         copy = tempfile.TemporaryDirectory(prefix="slsgd-mx-")

@@ -235,6 +235,12 @@ def test_commands_read_an_archive_in_place_of_a_folder(home, archive):
     assert figure.exit_code == 1 and "Nothing is computed" in figure.output
 
 
+def test_an_archive_that_does_not_exist_is_no_new_folder(home):
+    missing = call("fig3", "--preset", "smoke", "--runs", home / "none.tar.gz")
+    assert missing.exit_code == 2 and "none.tar.gz' does not exist" in missing.output
+    assert not (home / "none.tar.gz").exists()
+
+
 def test_what_pack_prints_counts_the_runs(home, tmp_path):
     said = call("runs", "pack", "--runs", home, "--out", tmp_path / "a.tar.gz")
     assert said.output.startswith("2 runs without models; 1 unfinished left out: ")
