@@ -111,7 +111,9 @@ def limits(
 
 def _poisoned(run: RunConfig) -> int:
     """q; of poisoned devices, the number that is selected on average."""
-    return run.q or round(run.k * (run.poisoned_devices or 0) / run.n)
+    if run.poisoned_devices is None:
+        return run.q
+    return round(run.k * run.poisoned_devices / run.n)
 
 
 def _difference_panels(

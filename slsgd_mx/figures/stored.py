@@ -36,6 +36,7 @@ class StoredRun:
     rule: str = "trimmed-mean"
     attack: Optional[str] = None
     sizes: Any = None
+    poisoned_devices: Optional[int] = None  # how many are selected on average is unknown
     alpha_schedule: str = "unknown"  # so that no epoch is marked as that of the decay
 
 
