@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 HOME = "repository"
-LINK = re.compile(r"(?<=\]\()([^)\s#]+)")
+LINK = re.compile(r"""(?:(?<=\]\()|(?<=src=")|(?<=href="))([^)"\s#]+)""")  # Markdown and HTML
 PICTURES = (".png", ".svg")
 
 
