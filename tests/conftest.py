@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # MXNet reads it once, when it is imported
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # the tests were started with nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if sys.version_info < (3, 12):
     os.environ["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"  # quicker imports in child processes
 

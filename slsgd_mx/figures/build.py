@@ -41,11 +41,12 @@ from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
+from slsgd_mx.runs.proof import read_closing
 from slsgd_mx.runs.status import Outcome, read_outcome
-from slsgd_mx.system.files import digest, write_csv
+from slsgd_mx.system.files import write_csv
 
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
-PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its metrics.csv
+PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its model as in DONE
 UNPROVEN = ("", "")
 Proofs = Dict[RunConfig, List[str]]
 
@@ -99,7 +100,7 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     if len(missing) == len(outcomes):
         raise RunError(f"{name} cannot be drawn: none of its {len(missing)} runs is finished")
     ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
-    proofs = {run: [run.identity, digest(path / "metrics.csv")] for run, path in ended.items()}
+    proofs = {run: [run.identity, _model_digest(path)] for run, path in ended.items()}
     if isinstance(figure, ReachFigure):
         panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
@@ -110,6 +111,12 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     workload = "" if variant.task is None else runs[0].sizes.title
     title = full_title(name, attack, figure, workload) + kind
     return Built(name, title, _note(runs, missing), panels, table, lines, ended, missing)
+
+
+def _model_digest(path: Path) -> str:
+    """The digest of a run's model, equal wherever its numbers are; "" if it diverged."""
+    closing = read_closing(path)
+    return "" if closing is None else closing.digests.get("model", "")
 
 
 def _own_columns(variant: Variant) -> Dict[str, str]:
@@ -158,7 +165,7 @@ def label_of(config: RunConfig) -> str:
     r"""The legend of one run.
 
     >>> label_of(RunConfig(b=2, rule="krum"))
-    'SLSGD, $\gamma=0.1$, $\alpha=1$, krum, $b=2$'
+    'SLSGD, $\\gamma=0.1$, $\\alpha=1$, krum, $b=2$'
     """
     b = config.b if find_rule(config.rule).uses_b else None
     return legend(config.alpha, b, config.gamma, config.rule)

@@ -12,7 +12,7 @@ from slsgd_mx.figures import build
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.tables import read_tables
 from slsgd_mx.figures.variants import runs_of
-from slsgd_mx.system.files import digest, to_csv
+from slsgd_mx.system.files import to_csv
 
 FIGURES_3_4 = ("fig3", "fig4")
 
@@ -36,15 +36,20 @@ def verdicts(home, figures=None):
     return {v.claim: v for v in judge_all(home, ONE, figures) if v.claim in ("C3", "C4", "C5")}
 
 
-def test_every_row_names_its_run_and_the_digest_of_its_metrics(drawn):
-    configs = {run.identity: run for name in FIGURES_3_4 for run in runs_of(FIGURES[name], ONE)}
-    for name in ("fig03.csv", "fig04.csv"):
-        rows = read(drawn / "figures" / name)
-        assert len({row["run"] for row in rows}) == 9
-        for row in rows:
-            config = configs[row["run"]]
-            assert (row["b"], row["q"], row["seed"]) == tuple(map(str, (config.b, config.q, 0)))
-            assert row["digest"] == digest(drawn / "runs" / config.slug / "metrics.csv")
+def test_every_row_names_its_run_and_the_digest_of_its_model(drawn):
+    configs = {run.identity: run for run in runs_of(FIGURES["fig3"], ONE)}
+    proven = next(run for run in configs.values() if (run.q, run.b) == (2, 2))
+    folder = drawn / "runs" / proven.slug
+    (folder / "model.left-out").touch()
+    with open(folder / "DONE", "a") as file:
+        file.write("model 0123456789abcdef\n")
+    build.draw_figure("fig3", ONE, drawn / "runs", drawn / "figures")
+    rows = read(drawn / "figures" / "fig03.csv")
+    assert {row["run"] for row in rows} == set(configs) and len(configs) == 9
+    for row in rows:
+        config = configs[row["run"]]
+        assert (row["b"], row["q"], row["seed"]) == tuple(map(str, (config.b, config.q, 0)))
+        assert row["digest"] == ("0123456789abcdef" if config == proven else "")
 
 
 def test_tables_give_the_verdicts_of_the_runs(drawn):
