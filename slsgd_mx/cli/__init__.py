@@ -12,6 +12,7 @@ from typing import List, Optional
 import click
 
 from slsgd_mx import __version__
+from slsgd_mx.cli.output import as_given
 from slsgd_mx.errors import SlsgdError
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.plugins import explain_failure
@@ -43,7 +44,7 @@ class Failure(click.ClickException):
     """An error for the user: one paragraph, no traceback, an exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
+        super().__init__(as_given(message))
         self.exit_code = exit_code
 
     def show(self, file=None) -> None:

@@ -16,7 +16,8 @@ FIGURES = pick_formerly_out(
 TABLES = click.option(
     "--tables",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Folder of pictures: where a run is missing, its rows in the CSV files there are used.",
+    help="Folder of pictures: where a run is missing, its rows in the CSV files there are used, "
+    "which nothing verifies.",
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 import click
 
+from slsgd_mx.cli.output import COPIES
 from slsgd_mx.cli.types import (
     Bounds,
     ChoiceIn,
@@ -61,7 +62,7 @@ def _name_partition(ctx: click.Context, param: click.Parameter, name: Optional[s
 
 def _or_archive(ctx: click.Context, param: click.Parameter, draw_only: bool) -> bool:
     """--draw-only, which --runs ARCHIVE implies; what the user gave is processed first."""
-    return draw_only or RunsFolder.ARCHIVE in ctx.meta
+    return draw_only or COPIES in ctx.meta
 
 
 def _load_plugins(ctx: click.Context, param: click.Parameter, names: Tuple[str, ...]) -> None:

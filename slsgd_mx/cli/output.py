@@ -11,7 +11,9 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import click
 
-KEY = "slsgd_mx.json"  # in the context's meta, which nested commands share
+# in the context's meta, which nested commands share
+KEY = "slsgd_mx.json"
+COPIES = "slsgd_mx.copies"  # folder -> the archive of runs that was unpacked there
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -37,13 +39,30 @@ def wants_json() -> bool:
 
 def say(text: str = "", nl: bool = True) -> None:
     """Print a line for people: on standard output, or on standard error with ``--json``."""
-    click.echo(text, nl=nl, err=wants_json())
+    click.echo(as_given(text), nl=nl, err=wants_json())
+
+
+def as_given(text: str) -> str:
+    """A text with the name of an archive instead of the folder to which it was unpacked."""
+    context = click.get_current_context(silent=True)
+    copies = {} if context is None else context.meta.get(COPIES, {})
+    for folder, archive in copies.items():
+        text = text.replace(folder, archive)
+    return text
+
+
+def count(number: int, noun: str) -> str:
+    """
+    >>> count(1, "run"), count(0, "new run")
+    ('1 run', '0 new runs')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def print_json(document: Any) -> None:
     """Print the document of ``--json``; without that option, nothing."""
     if wants_json():
-        click.echo(json.dumps(to_plain(document), indent=1, allow_nan=False))
+        click.echo(as_given(json.dumps(to_plain(document), indent=1, allow_nan=False)))
 
 
 def to_plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Optional, Tuple
 import click
 
 from slsgd_mx.cli.options import FILE, FOLDER, PATH, WHERE, pick
-from slsgd_mx.cli.output import json_option, print_json, say
+from slsgd_mx.cli.output import count, json_option, print_json, say
 
 OUT = click.option(
     "--out", type=PATH, default=Path("runs.tar.gz"), show_default=True, help="Archive to write."
@@ -48,14 +48,15 @@ def pack(
     from slsgd_mx.runs.sharing import find_tables, pack_runs
 
     if not out.name.endswith(".tar.gz"):
-        raise ConfigError(f"--out {out} is a .tar.gz archive: name it so")
+        raise ConfigError(f"--out {out} needs a name that ends in .tar.gz")
     chosen = [run.path for run in select(load_runs(runs), conditions)]
     packed = pack_runs(chosen, runs, out, models, find_tables(runs, figures))
     document = {"file": out, "bytes": packed.bytes, "runs": packed.runs}
     print_json({**document, "unfinished": packed.unfinished})
     lacking = f"; {len(packed.unfinished)} unfinished left out" if packed.unfinished else ""
     what = "with their models" if models else "without models"
-    say(f"{len(packed.runs)} runs {what}{lacking}: {out} ({packed.bytes / 1000:,.0f} kB)")
+    many = count(len(packed.runs), "run")
+    say(f"{many} {what}{lacking}: {out} ({packed.bytes / 1000:,.0f} kB)")
 
 
 @click.command()
@@ -76,6 +77,9 @@ def unpack(archive: Path, runs: Path) -> None:
     from slsgd_mx.runs.sharing import unpack_runs
 
     unpacked = unpack_runs(archive, runs)
-    print_json({"runs_folder": runs, "new": unpacked.new, "known": unpacked.known})
+    document = {"runs_folder": runs, "new": unpacked.new, "known": unpacked.known}
+    print_json({**document, "unfinished": unpacked.unfinished})
     known = f", {len(unpacked.known)} already there" if unpacked.known else ""
-    say(f"{len(unpacked.new)} new runs{known}: {runs}")
+    say(f"{count(len(unpacked.new), 'new run')}{known}: {runs}")
+    for path in unpacked.unfinished:
+        say(f"{path} is there and not finished: move it away to get the finished one")

@@ -11,6 +11,8 @@ from typing import Iterable, List, Optional, Tuple
 import click
 from click.shell_completion import CompletionItem, ShellComplete
 
+from slsgd_mx.cli.output import COPIES
+
 
 def complete(names: Iterable[str], incomplete: str) -> List[CompletionItem]:
     """What a shell proposes for a word that is not complete."""
@@ -34,8 +36,6 @@ class Folder(click.Path):
 class RunsFolder(Folder):
     """A folder of runs, or an archive of them (``runs pack``), which is read from a copy."""
 
-    ARCHIVE = "slsgd_mx.archive"  # in the context's meta: the archive, if one was given
-
     def convert(self, value, param, ctx) -> Path:
         path = Path(value)
         if not path.name.endswith(".tar.gz") or path.is_dir() or ctx.resilient_parsing:
@@ -43,11 +43,13 @@ class RunsFolder(Folder):
         if not path.is_file():
             self.fail(f"the archive {str(path)!r} does not exist.", param, ctx)
         from slsgd_mx.runs.sharing import unpack_into
+        from slsgd_mx.system.files import disk_errors
 
         copy = tempfile.TemporaryDirectory(prefix="slsgd-mx-")
         ctx.call_on_close(copy.cleanup)
-        unpack_into(path, Path(copy.name))
-        ctx.meta[self.ARCHIVE] = path
+        ctx.meta[COPIES] = {copy.name: str(path)}
+        with disk_errors(Path(copy.name)):
+            unpack_into(path, Path(copy.name))
         return Path(copy.name)
 
 

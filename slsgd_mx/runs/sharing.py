@@ -5,8 +5,8 @@
     theory/*.csv           the tables of ``slsgd-mx theory``
     claims.json, claims.md
 
-Equal runs give equal bytes: the archive holds no dates, owners or paths.  Unpacking writes only
-these names, verifies every run, and then moves all of them into place.
+Equal runs give equal bytes: the archive holds no owners, paths or times of files.  Unpacking
+writes only these names, verifies every run, and then moves all of them into place.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ CLOSING = ("DONE", "DIVERGED", "FAILED")
 OF_A_RUN = ("config.json", "manifest.json", "metrics.csv", PUSHES, *CLOSING, MODEL, LEFT_OUT)
 CLAIMS = ("claims.json", "claims.md")
 MOST_MEMBERS = 100_000
+MOST_FOLDERS = 8  # around a file
 MOST_TEXT = 1 << 28  # bytes of a file that is not a model
 SMALL, MOST_RATIO = 1 << 24, 100  # an archive may unpack to 16 MB + 100 times its own size
 WHY_LEFT_OUT = "The model was left out when this run was packed (slsgd-mx runs pack --models).\n"
@@ -57,6 +58,15 @@ class Unpacked:
     new: List[Path]
     known: List[Path]  # already there, and left as they are
 
+    @property
+    def unfinished(self) -> List[Path]:
+        """The runs that are already there and have not ended."""
+        return [path for path in self.known if not has_ended(path)]
+
+
+def has_ended(path: Path) -> bool:
+    return any((path / name).exists() for name in CLOSING)
+
 
 def pack_runs(
     folders: Sequence[Path],
@@ -66,19 +76,25 @@ def pack_runs(
     others: Sequence[Path] = (),
 ) -> Packed:
     """Write finished runs below ``home``, and tables of theory or claims, into an archive."""
-    finished = [path for path in folders if any((path / name).exists() for name in CLOSING)]
+    finished = [path for path in folders if has_ended(path)]
     for path in finished:
         check = verify_run(path)
         if not check.ok:
-            raise RunError(f"{path} is not packed, nor anything else: {check.why}")
+            raise RunError(f"nothing is packed, because {path} is damaged: {check.why}")
     if not finished:
         raise RunError(f"none of the {len(folders)} runs is finished: there is nothing to pack")
     members = {}
     for path in finished:
-        name = path.name if path == home else path.relative_to(home).as_posix()
+        name = path.resolve().name if path == home else path.relative_to(home).as_posix()
         members.update({f"{name}/{file}": content for file, content in _content(path, models)})
     for path in others:
         members[path.name if path.name in CLAIMS else f"theory/{path.name}"] = path
+    for name in members:
+        if not _is_ours(name):
+            raise RunError(
+                f"nothing is packed, because an archive cannot hold {name!r}: rename the folder, "
+                "or choose other runs with --where"
+            )
     with files.disk_errors(archive.parent):
         archive.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(archive, ".tmp") as beside:
@@ -125,24 +141,44 @@ def unpack_runs(archive: Path, home: Path) -> Unpacked:
 
     A run that is already there is left as it is, if it has the same configuration.
     """
-    with files.disk_errors(home):
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=home) as aside:
-            runs = unpack_into(archive, Path(aside))
-            tables = [*Path(aside).glob("theory/*.csv"), *Path(aside).glob("claims.*")]
-            targets = {path: home / path.relative_to(aside) for path in [*runs, *tables]}
-            there = [path for path, target in targets.items() if os.path.lexists(target)]
-            for path in there:
-                _check_same(path, targets[path])
-            for path in targets:
-                if path not in there:
-                    targets[path].parent.mkdir(parents=True, exist_ok=True)
-                    os.replace(path, targets[path])
-            files.sync(home)
+    with files.disk_errors(home), _new_folder(home), _folder_beside(home) as aside:
+        runs = unpack_into(archive, aside)
+        if not runs:
+            raise RunError(f"{archive} holds no run: nothing is unpacked")
+        tables = [*aside.glob("theory/*.csv"), *aside.glob("claims.*")]
+        targets = {path: home / path.relative_to(aside) for path in [*runs, *tables]}
+        there = [path for path, target in targets.items() if os.path.lexists(target)]
+        for path in there:
+            _check_same(path, targets[path])
+        for path in targets:
+            if path not in there:
+                targets[path].parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, targets[path])
+        files.sync(home)
     return Unpacked(
         [targets[path] for path in runs if path not in there],
         [targets[path] for path in runs if path in there],
     )
+
+
+@contextlib.contextmanager
+def _folder_beside(home: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=home) as aside:
+        yield Path(aside)
+
+
+@contextlib.contextmanager
+def _new_folder(home: Path) -> Iterator[None]:
+    """Make a folder, which is removed again if that was in vain."""
+    new = not home.exists()
+    home.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if new:
+                home.rmdir()
+        raise
 
 
 def _check_same(path: Path, target: Path) -> None:
@@ -184,18 +220,32 @@ def unpack_into(archive: Path, folder: Path) -> List[Path]:
 
 def _place(member: tarfile.TarInfo, archive: Path) -> PurePosixPath:
     """Where a member belongs; a RunError if that is not a place of ours."""
-    path = PurePosixPath(member.name)
-    theory = path.parent.as_posix() == "theory" and path.suffix == ".csv"
-    claims = path.parent.as_posix() == "." and path.name in CLAIMS
-    run = 2 <= len(path.parts) <= 8 and path.name in OF_A_RUN
-    plain = all(part[0] not in "./" and part.isprintable() for part in path.parts)
-    if not member.isreg() or not plain or not (run or theory or claims):
+    if not member.isreg() or not _is_ours(member.name):
         kind = "" if member.isreg() else " (a link, a folder or something else that is not a file)"
         raise RunError(
             f"{archive} holds {member.name!r}{kind}, which slsgd-mx runs pack does not write: "
             "nothing is unpacked"
         )
-    return path
+    return PurePosixPath(member.name)
+
+
+def _is_ours(name: str) -> bool:
+    """Whether an archive may hold this name: a file of a run, a table of theory, or claims.
+
+    >>> _is_ours("run/DONE"), _is_ours("claims.md"), _is_ours("../DONE"), _is_ours("a/DONE/DONE")
+    (True, True, False, False)
+    """
+    path = PurePosixPath(name)
+    if not all(part[0] not in "./" and part.isprintable() for part in path.parts):
+        return False
+    *folders, last = path.parts
+    if folders == ["theory"]:
+        return path.suffix == ".csv"
+    if not folders:
+        return last in CLAIMS
+    taken = {*OF_A_RUN, *CLAIMS}
+    plain = folders[0] != "theory" and not taken & set(folders)
+    return plain and len(folders) < MOST_FOLDERS and last in OF_A_RUN
 
 
 def _save(content: Content, target: Path) -> None:

@@ -69,6 +69,12 @@ def test_run_folders_come_before_tables(drawn):
     assert evidence.run(runs[0]).state == "done" and "seconds" not in evidence.run(runs[0]).rows[0]
 
 
+def test_a_damaged_run_is_not_replaced_by_its_table(drawn):
+    run = next(run for run in runs_of(FIGURES["fig3"], ONE) if (run.q, run.b) == (2, 2))
+    (drawn / "runs" / run.slug / "metrics.csv").write_text("epoch\n")
+    assert Evidence(drawn / "runs", ONE, drawn / "figures").run(run).state == "damaged"
+
+
 @pytest.mark.parametrize("harm", [lambda rows: rows[:-1], lambda rows: rows[1:]])
 def test_a_table_that_lacks_rows_is_damaged(drawn, harm):
     shutil.rmtree(drawn / "runs")

@@ -121,7 +121,7 @@ def test_a_plan_computes_a_run_whose_prefix_was_shared_without_its_model(tmp_pat
 def test_a_damaged_run_is_not_packed(home, tmp_path):
     folders = [run.path for run in load_runs(home)]
     flip(folders[-1] / "metrics.csv")
-    with pytest.raises(RunError, match=r"is not packed.*metrics\.csv is damaged"):
+    with pytest.raises(RunError, match=r"nothing is packed.*metrics\.csv is damaged"):
         pack_runs(folders, home, tmp_path / "a.tar.gz")
     assert not (tmp_path / "a.tar.gz").exists()
 
@@ -134,7 +134,7 @@ def test_an_altered_run_is_not_unpacked(archive, tmp_path):
     tar_of(tmp_path / "b.tar.gz", members)
     with pytest.raises(RunError, match=r"is not unpacked: .*metrics\.csv is damaged"):
         unpack_runs(tmp_path / "b.tar.gz", tmp_path / "theirs")
-    assert everything_below(tmp_path / "theirs") == []
+    assert not (tmp_path / "theirs").exists()
 
 
 def link(kind, name="run/config.json", target="/etc/passwd"):
@@ -155,6 +155,10 @@ HOSTILE = {
     "a hard link": link(tarfile.LNKTYPE),
     "a device": link(tarfile.CHRTYPE),
     "a pipe": link(tarfile.FIFOTYPE),
+    "a run with the name of a file": ("DONE/config.json", b"{}"),
+    "a file as a folder": ("run/DONE/config.json", b"{}"),
+    "a run with the name of the tables": ("theory/config.json", b"{}"),
+    "too many folders": ("1/2/3/4/5/6/7/8/config.json", b"{}"),
     "a long name": link(tarfile.GNUTYPE_LONGNAME, "././@LongLink"),
 }
 
@@ -165,14 +169,14 @@ def test_members_that_do_not_belong_there_are_refused(archive, tmp_path, member)
     before = everything_below(tmp_path)
     with pytest.raises(RunError, match="which slsgd-mx runs pack does not write: nothing is"):
         unpack_runs(tmp_path / "b.tar.gz", tmp_path / "theirs")
-    assert everything_below(tmp_path) == sorted([*before, "theirs"])
+    assert everything_below(tmp_path) == before
 
 
 def test_a_decompression_bomb_is_refused_before_it_fills_the_disk(tmp_path, tiny):
     tar_of(tmp_path / "b.tar.gz", [("run/metrics.csv", bytes(200 << 20))])
     with pytest.raises(RunError, match="unpacks to more than"):
         unpack_runs(tmp_path / "b.tar.gz", tmp_path / "theirs")
-    assert everything_below(tmp_path / "theirs") == []
+    assert not (tmp_path / "theirs").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"\x1f\x8b\x08\0\0\0\0\0\0\xff"])
@@ -186,7 +190,7 @@ def test_a_truncated_archive_leaves_nothing(archive, tmp_path):
     archive.write_bytes(archive.read_bytes()[:-200])
     with pytest.raises(RunError, match="is damaged, or not an archive"):
         unpack_runs(archive, tmp_path / "theirs")
-    assert everything_below(tmp_path / "theirs") == []
+    assert not (tmp_path / "theirs").exists()
 
 
 def test_a_folder_with_another_run_is_not_overwritten(archive, tmp_path):
@@ -245,11 +249,52 @@ def test_what_pack_prints_counts_the_runs(home, tmp_path):
     said = call("runs", "pack", "--runs", home, "--out", tmp_path / "a.tar.gz")
     assert said.output.startswith("2 runs without models; 1 unfinished left out: ")
     few = call("runs", "pack", "--runs", home, "--where", "seed=1", "--out", tmp_path / "b.tar.gz")
-    assert few.output.startswith("1 runs") or few.output.startswith("1 run ")
+    assert few.output.startswith("1 run without models: ")
     wrong = call("runs", "pack", "--runs", home, "--out", tmp_path / "b.zip")
     assert wrong.exit_code == 2 and ".tar.gz" in wrong.output
     none = call("runs", "pack", "--runs", home, "--where", "seed=2", "--out", tmp_path / "c.tar.gz")
     assert none.exit_code == 1 and "none of the 1 runs is finished" in none.output
+
+
+@pytest.mark.parametrize("name", ["theory", "a\nb", "1/2/3/4/5/6/7/8"])
+def test_a_run_that_an_archive_cannot_hold_is_not_packed(tmp_path, tiny, name):
+    train(tiny(epochs=1), tmp_path / "runs" / name)
+    folders = [run.path for run in load_runs(tmp_path / "runs")]
+    with pytest.raises(RunError, match="an archive cannot hold .* rename the folder"):
+        pack_runs(folders, tmp_path / "runs", tmp_path / "a.tar.gz")
+    assert not (tmp_path / "a.tar.gz").exists()
+
+
+def test_a_run_is_packed_from_inside_its_folder(tmp_path, tiny, monkeypatch):
+    train(tiny(epochs=1), tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "mine")
+    assert call("runs", "pack", "--runs", ".", "--out", "../a.tar.gz").exit_code == 0
+    unpacked = unpack_runs(tmp_path / "a.tar.gz", tmp_path / "theirs")
+    assert unpacked.new == [tmp_path / "theirs" / "mine"]
+
+
+def test_a_local_run_that_is_not_finished_is_named(home, archive, tmp_path, tiny):
+    config = tiny(epochs=4, eval_every=2)
+    interrupt(config, tmp_path / "theirs" / config.slug, 2)
+    said = call("runs", "unpack", archive, "--runs", tmp_path / "theirs")
+    assert said.output.startswith("1 new run, 1 already there: ")
+    assert f"{config.slug} is there and not finished: move it away" in said.output
+
+
+def test_what_is_printed_names_the_archive_and_not_its_copy(archive):
+    for words in (["runs"], ["runs", "--json"], ["runs", "verify"]):
+        said = call(*words, "--runs", archive).output
+        assert str(archive) in said and "slsgd-mx-" not in said
+    archive.write_bytes(archive.read_bytes()[:-200])
+    said = call("runs", "--runs", archive)
+    assert said.exit_code == 1 and "slsgd-mx-" not in said.output
+
+
+def test_an_archive_without_runs_leaves_no_folder(tmp_path, tiny):
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(1024)))
+    with pytest.raises(RunError, match="holds no run: nothing is unpacked"):
+        unpack_runs(tmp_path / "a.tar.gz", tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
 
 
 def test_every_file_of_a_finished_run_is_known_to_the_archive(home):
