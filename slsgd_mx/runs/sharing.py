@@ -15,6 +15,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -110,8 +111,8 @@ def _content(path: Path, models: bool) -> Iterator[tuple]:
         if name in (MODEL, LEFT_OUT) or not (path / name).is_file():
             continue
         text = files.read_text(path / name)
-        if name in CLOSING:  # a message may name this folder
-            text = text.replace(f"{path}{os.sep}", "")
+        if name in CLOSING:  # a message may name the folder
+            text = re.sub(r"\bare in .*metrics\.csv", "are in metrics.csv", text)
         yield name, text.encode()
     if models and (path / MODEL).is_file():
         yield MODEL, path / MODEL

@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 from click.testing import CliRunner
-from helpers.run_folders import flip, interrupt, numbers
+from helpers.run_folders import flip, interrupt, keep, numbers
 
 from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
@@ -83,6 +83,14 @@ def test_equal_runs_give_equal_archives(home, archive, tmp_path):
     pack_runs([run.path for run in load_runs(home)], home, tmp_path / "b.tar.gz")
     assert (tmp_path / "b.tar.gz").read_bytes() == archive.read_bytes()
     assert str(tmp_path).encode() not in gzip.decompress(archive.read_bytes())
+
+
+def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypatch):
+    keep(tmp_path / "some where" / "runs" / "bad", tiny(epochs=3), 1, diverged=True)
+    monkeypatch.chdir(tmp_path / "some where")
+    assert call("runs", "pack", "--out", "a.tar.gz").exit_code == 0
+    (message,) = [text for name, text in members_of("a.tar.gz") if name == "bad/DIVERGED"]
+    assert b"in epoch 1; the rows up to there are in metrics.csv. Trim more" in message
 
 
 def test_models_are_packed_on_request(home, tmp_path):
