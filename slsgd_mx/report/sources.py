@@ -87,6 +87,9 @@ def _add_runs(
         data["figures"] += found
         if found or request.chosen:
             data["claims"].append(verdicts.from_runs(home, variant))
+    if os.path.realpath(home) not in map(os.path.realpath, request.figures):
+        packed = verdicts.from_folder(home, problems)  # ``runs pack`` puts claims next to the runs
+        data["claims"] += [] if packed is None else [packed]
     data["theory"] += pictures.theory_from_runs(home)
     data["arena"] += boards.from_runs(folders, home, problems)
 

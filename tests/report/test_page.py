@@ -148,6 +148,13 @@ def test_committed_claims_have_verdict_rule_and_decisive_numbers():
         assert f"{claim['tally']}; {claim['decisive']}" in table.replace("\\|", "|")
 
 
+def test_claims_that_were_packed_with_runs_are_shown(tmp_path):
+    shutil.copy(LAPTOP / "claims.json", tmp_path)
+    (found,) = gather(Request(tmp_path))["claims"]
+    assert len(found["claims"]) == 9
+    assert len(gather(Request(tmp_path, (tmp_path,)))["claims"]) == 1
+
+
 def test_no_text_of_a_file_becomes_html(home, tmp_path):
     figures = tmp_path / "figures"
     figures.mkdir()
