@@ -11,6 +11,7 @@ from slsgd_mx.arena.results import ENDED, Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.status import Outcome
+from slsgd_mx.system.files import parse_json
 
 SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
 COLUMNS = [
@@ -102,8 +103,8 @@ class StoredRun(NamedTuple):
 def from_json(text: str) -> List[Board]:
     """The boards that ``to_json`` wrote; a RunError if it is something else."""
     try:
-        return [_board(content) for content in json.loads(text)["boards"]]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return [_board(content) for content in parse_json(text)["boards"]]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
 
 

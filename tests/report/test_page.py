@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.report_runs import EVIL, arena, variant
-from helpers.run_folders import store_run
+from helpers.run_folders import keep, store_run
 
 from slsgd_mx.arena.results import read_boards
 from slsgd_mx.arena.stored import find_boards
@@ -205,6 +205,8 @@ def test_infinity_and_nan_become_null_in_json():
         ("prop1.csv", "panel,curve\na,b\n", "there is no 'x'"),
         ("claims.json", "{}", "not the verdicts of slsgd-mx claims"),
         ("arena.json", "[]", "not the numbers of slsgd-mx arena"),
+        ("claims.json", "[" * 100_000, "nested too deeply"),
+        ("arena.json", "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
@@ -224,6 +226,18 @@ def test_a_damaged_record_of_pushes_is_named(home, tmp_path):
     said = " ".join(found["problems"])
     assert "the arena is not shown" in said and "fig3 is shown without the pushes used" in said
     assert "its columns have other names" in said
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_rows_without_their_time_count_as_nothing(tiny, tmp_path, seconds):
+    keep(tmp_path / "run", tiny(), 1)
+    path = tmp_path / "run" / "metrics.csv"
+    names, row = path.read_text().splitlines()
+    cells = dict(zip(names.split(","), row.split(",")), seconds=seconds)
+    path.write_text(f"{names}\n{','.join(cells.values())}\n")
+    data = gather(Request(tmp_path))
+    assert data["summary"]["seconds"] == 0
+    to_html(data)
 
 
 def test_pictures_of_the_theory_keep_their_numbers():
