@@ -90,7 +90,9 @@ def _board(
             why = "" if runs else _why_empty(base, setting, rule, attack)
             cell = Cell(rule, attack, tuple(runs), why)
             scores[rule, attack] = score_cell(cell, outcomes, folders)
-    return Board(setting, tuple(rules), tuple(columns), scores, outcomes)
+    sizes = f"n={base.n}, k={base.k}, T={base.epochs}, {base.sizes.amount}"
+    workload = f"{base.sizes.task}, {sizes}"
+    return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload)
 
 
 def _why_empty(base: RunConfig, setting: Setting, rule: str, attack: str) -> str:

@@ -249,3 +249,14 @@ def test_boards_of_poisoned_devices_are_found_among_runs(tmp_path):
             assert {k: s.values for k, s in board.scores.items()} == {
                 k: s.values for k, s in expected.scores.items()
             }
+
+
+def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path):
+    arena = small(poisoned_devices=(3,), changes={"k": 8})
+    store(arena, tmp_path)
+    (stored,) = tables.from_json(tables.to_json(arena, results.read_boards(arena, tmp_path)))
+    assert str(stored.setting) == "balanced, 3 poisoned devices, b=2, alpha=1"
+    assert stored.workload == "cifar, preset smoke, k=8"
+    (found,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
+    assert found.setting.threat == stored.setting.threat
+    assert found.workload.startswith("cifar, n=20, k=8, T=8, ")
