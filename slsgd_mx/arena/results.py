@@ -54,6 +54,7 @@ class Board:
     columns: Tuple[str, ...]
     scores: Dict[Tuple[str, str], Score]
     outcomes: Dict[RunConfig, Outcome]
+    workload: str = ""  # what is trained and how large it is, in words
 
     def worst(self, rule: str) -> Optional[Score]:
         """A rule's score under the attack that does it most harm; None if one is missing."""

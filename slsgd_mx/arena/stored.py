@@ -27,23 +27,29 @@ def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
     prefixes = {prefix_of(run) for run in folders}
     found: Dict[RunConfig, List[RunConfig]] = {}
     for run in folders:
-        if METRIC in run.sizes.metrics and run.poisoned_devices is None and run not in prefixes:
+        if METRIC in run.sizes.metrics and run not in prefixes:
             found.setdefault(_without_factors(run), []).append(run)
     boards = []
     for base, runs in found.items():
         trims = sorted({run.b for run in runs if find_rule(run.rule).uses_b}) or [0]
-        for q, b in product(sorted({run.q for run in runs if run.q}), trims):
+        threats = sorted({_threat(run) for run in runs if run.attacked})
+        for (q, poisoned), b in product(threats, trims):
             group: Group = {}
             for run in runs:
-                if run.q in (0, q) and (run.b == b or not find_rule(run.rule).uses_b):
+                same = not run.attacked or _threat(run) == (q, poisoned)
+                if same and (run.b == b or not find_rule(run.rule).uses_b):
                     group.setdefault((run.rule, attack_name(run)), []).append(run)
             attacked = {rule for rule, attack in group if attack != CLEAN}
             if len(attacked) > 1:
-                group = {cell: same for cell, same in group.items() if cell[0] in attacked}
-                boards.append(
-                    _board(base, Setting(_partition(base), q, b, base.alpha), group, folders)
-                )
+                group = {cell: each for cell, each in group.items() if cell[0] in attacked}
+                setting = Setting(_partition(base), q, b, base.alpha, poisoned or None)
+                boards.append(_board(base, setting, group, folders))
     return boards
+
+
+def _threat(run: RunConfig) -> Tuple[int, int]:
+    """How many are poisoned: q, or so many devices instead."""
+    return run.q, run.poisoned_devices or 0
 
 
 def _partition(base: RunConfig) -> str:
@@ -66,7 +72,7 @@ def attack_name(run: RunConfig) -> str:
 def _without_factors(run: RunConfig) -> RunConfig:
     """The configuration without what the cells of boards vary; the mean has no b."""
     plain: Dict[str, Any] = dict(
-        q=0, attack=None, attacker_start=None, attack_scale=None, boost=1.0
+        q=0, poisoned_devices=None, attack=None, attacker_start=None, attack_scale=None, boost=1.0
     )
     return replace(run, rule="mean", seed=0, **plain)
 
@@ -84,7 +90,9 @@ def _board(
             why = "" if runs else _why_empty(base, setting, rule, attack)
             cell = Cell(rule, attack, tuple(runs), why)
             scores[rule, attack] = score_cell(cell, outcomes, folders)
-    return Board(setting, tuple(rules), tuple(columns), scores, outcomes)
+    sizes = f"n={base.n}, k={base.k}, T={base.epochs}, {base.sizes.amount}"
+    workload = f"{base.sizes.task}, {sizes}"
+    return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload)
 
 
 def _why_empty(base: RunConfig, setting: Setting, rule: str, attack: str) -> str:

@@ -11,6 +11,7 @@ from slsgd_mx.arena.results import ENDED, Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.status import Outcome
+from slsgd_mx.system.files import parse_json
 
 SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
 COLUMNS = [
@@ -102,13 +103,23 @@ class StoredRun(NamedTuple):
 def from_json(text: str) -> List[Board]:
     """The boards that ``to_json`` wrote; a RunError if it is something else."""
     try:
-        return [_board(content) for content in json.loads(text)["boards"]]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        content = parse_json(text)
+        workload = _workload(content)
+        return [_board(board, workload) for board in content["boards"]]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
 
 
-def _board(content: Dict[str, Any]) -> Board:
-    setting = Setting(*(content[name] for name in ("partition", "q", "b", "alpha")))
+def _workload(content: Dict[str, Any]) -> str:
+    """The task, the preset and what is changed in it."""
+    changes = [f"{name}={str(value)[:40]}" for name, value in content.get("changes", {}).items()]
+    task, preset = content.get("task", "cifar"), content.get("preset", "unknown")
+    return ", ".join([str(task), f"preset {preset}", *changes])
+
+
+def _board(content: Dict[str, Any], workload: str) -> Board:
+    known = [content[name] for name in ("partition", "q", "b", "alpha")]
+    setting = Setting(*known, poisoned_devices=content.get("poisoned_devices"))
     outcomes: Dict[Any, Outcome] = {}
     scores = {}
     for cell in content["cells"]:
@@ -129,4 +140,4 @@ def _board(content: Dict[str, Any]) -> Board:
             **shares,
         )
     rules, columns = (tuple(dict.fromkeys(names)) for names in zip(*scores))
-    return Board(setting, rules, columns, scores, outcomes)
+    return Board(setting, rules, columns, scores, outcomes, workload)

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from slsgd_mx.claims.catalogue import CLAIMS
 from slsgd_mx.claims.checks import AT_LEAST, HOLDS, Check, Verdict, first_few
 from slsgd_mx.errors import RunError
+from slsgd_mx.system.files import parse_json
 
 
 def in_numbers(check: Check) -> str:
@@ -66,7 +67,7 @@ def from_json(text: str) -> Tuple[Dict[str, Any], List[Tuple[Dict[str, str], Ver
     The words are those by which it was judged, also if the catalogue has changed since.
     """
     try:
-        content = json.loads(text)
+        content = parse_json(text)
         found = []
         for claim in content["claims"]:
             checks = [_check(values) for values in claim["checks"]]
@@ -74,7 +75,7 @@ def from_json(text: str) -> Tuple[Dict[str, Any], List[Tuple[Dict[str, str], Ver
             missing = [str(name) for name in claim["missing"]]
             found.append((words, Verdict(words["id"], str(claim["verdict"]), checks, missing)))
         return dict(content["about"]), found
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(f"not the verdicts of slsgd-mx claims: {error!r}") from error
 
 

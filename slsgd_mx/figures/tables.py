@@ -23,9 +23,16 @@ def read_tables(folder: Path) -> Dict[str, List[Row]]:
     found: Dict[str, List[Row]] = {}
     for path in sorted(Path(folder).glob("*.csv")):
         of_file: Dict[tuple, List[Row]] = {}  # by run, and by where the figure shows it
-        for row in csv.DictReader(io.StringIO(read_text(path))):
+        for row in _rows(path):
             if row.get("run") and row.get("epoch") and "train_loss" in row:
                 place = (row["run"], row.get("group"), row.get("curve"))
                 of_file.setdefault(place, []).append(row)
         found.update({run: rows for (run, *_), rows in of_file.items()})
     return found
+
+
+def _rows(path: Path) -> List[Row]:
+    try:
+        return list(csv.DictReader(io.StringIO(read_text(path))))
+    except csv.Error as error:
+        raise RunError(f"{path} is damaged: {error}") from error

@@ -62,7 +62,7 @@ def from_folder(
 
 def _board(board: Board, source: str, places: Dict[str, Path], made: str) -> Dict[str, Any]:
     return {
-        "title": readable(str(board.setting)) + made,
+        "title": readable(f"{board.setting} ({board.workload})") + made,
         "source": source,
         "words": verdict(board),
         "rules": list(board.rules),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import calendar
-import json
+import math
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
@@ -11,9 +11,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.records import Run
 from slsgd_mx.sweeps.plan import FILE
-from slsgd_mx.system.files import read_text
+from slsgd_mx.system.files import parse_json, read_text
 
 ENDED = ("done", "diverged", "failed")
+MOST_EPOCHS = 2**40  # a plan with more is damaged
 
 
 class Progress(NamedTuple):
@@ -74,13 +75,15 @@ def read_plan(home: Path) -> Optional[Dict[str, Any]]:
     """What the latest sweep wrote; None if there is none, or it cannot be read."""
     path = Path(home) / FILE
     try:
-        plan = json.loads(read_text(path))
+        plan = parse_json(read_text(path))
         runs = [
             {"folder": str(r["folder"]), "start": int(r["start"]), "epochs": int(r["epochs"])}
             for r in plan["runs"]
         ]
-        return {"started": float(plan["started"]), "runs": runs}
-    except (OSError, RunError, ValueError, TypeError, KeyError):
+        started = float(plan["started"])
+        legal = all(0 <= run["start"] <= run["epochs"] < MOST_EPOCHS for run in runs)
+        return {"started": started, "runs": runs} if legal and 0 <= started < math.inf else None
+    except (OSError, RunError, ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

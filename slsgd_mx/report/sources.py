@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from slsgd_mx import __version__
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
@@ -87,6 +89,9 @@ def _add_runs(
         data["figures"] += found
         if found or request.chosen:
             data["claims"].append(verdicts.from_runs(home, variant))
+    if os.path.realpath(home) not in map(os.path.realpath, request.figures):
+        packed = verdicts.from_folder(home, problems)  # ``runs pack`` puts claims next to the runs
+        data["claims"] += [] if packed is None else [packed]
     data["theory"] += pictures.theory_from_runs(home)
     data["arena"] += boards.from_runs(folders, home, problems)
 
@@ -114,7 +119,7 @@ def _progress(now: Progress, watched: bool) -> Optional[Dict[str, Any]]:
 def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
     """What was run, on which machine, how long, with which versions."""
     sessions = [each for run in runs for each in table.sessions_of(run)]
-    seconds = sum(float(run["seconds"].sum()) for run in runs if _is_number(run, "seconds"))
+    seconds = sum(_seconds(run) for run in runs)
     about = [
         ("Runs", str(request.runs) if request.runs else "none: this page is made from CSV files"),
         ("Figures", ", ".join(map(str, request.figures))),
@@ -145,8 +150,12 @@ def _versions(session: Dict[str, Any]) -> str:
     return ", ".join(f"{name} {session[key]}" for key, name in _NAMES.items() if key in session)
 
 
-def _is_number(run: Run, column: str) -> bool:
-    return column in run.columns and run[column].dtype.kind in "if"
+def _seconds(run: Run) -> float:
+    """How long a run took; rows that do not say so count as nothing."""
+    found = run.columns.get("seconds")
+    if found is None or found.dtype.kind not in "if":
+        return 0.0
+    return float(found[np.isfinite(found)].sum())
 
 
 def _distinct(texts: Any) -> str:

@@ -16,7 +16,7 @@ from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.metrics import Row, read_metrics
-from slsgd_mx.system.files import read_text, warn
+from slsgd_mx.system.files import parse_json, read_text, warn
 
 STATUSES = ("done", "running", "interrupted", "diverged", "failed", "damaged")
 NO_METRIC = {"epoch", "alpha", *PUSH_COLUMNS, *TIME_COLUMNS}
@@ -201,10 +201,9 @@ def _read_configuration(folder: Path) -> Dict[str, Any]:
 
 def _read_json(path: Path) -> Optional[Any]:
     try:
-        return json.loads(read_text(path)) if path.exists() else None
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise RunError(f"{path} is damaged: {why}") from error
+        return parse_json(read_text(path)) if path.exists() else None
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
 
 
 def _find_status(folder: Path) -> Tuple[str, str]:

@@ -7,12 +7,13 @@ import csv
 import errno
 import hashlib
 import io
+import json
 import os
 import shutil
 import stat
 import sys
 from pathlib import Path
-from typing import IO, Dict, Iterable, Iterator, Sequence
+from typing import IO, Any, Dict, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -71,6 +72,14 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise RunError(f"{path} is damaged: it is not text") from error
+
+
+def parse_json(text: str) -> Any:
+    """What JSON text says; a ValueError if it is not JSON, or nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def warn(message: str) -> None:

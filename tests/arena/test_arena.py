@@ -11,6 +11,7 @@ from helpers.run_folders import store_run
 
 from slsgd_mx.arena import pictures, results, tables, verdict
 from slsgd_mx.arena.grid import CLEAN, Arena
+from slsgd_mx.arena.stored import find_boards
 from slsgd_mx.cli import main
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
@@ -233,3 +234,29 @@ def test_pictures_of_another_arena_go_to_another_folder(tmp_path, monkeypatch):
     assert [path.name for path in Path("figures").iterdir()] == [
         "smoke-attack-ipm-epochs-1-rule-mean-median"
     ]
+
+
+def test_boards_of_poisoned_devices_are_found_among_runs(tmp_path):
+    grids = small(poisoned_devices=(3, 5)), small(qs=(2,))
+    for arena in grids:
+        store(arena, tmp_path)
+    runs = {run: tmp_path / run.slug for arena in grids for run in arena.runs()}
+    found = {board.setting.threat: board for board in find_boards(runs)}
+    assert sorted(found) == ["3 poisoned devices", "5 poisoned devices", "q=2"]
+    for arena in grids:
+        for expected in results.read_boards(arena, tmp_path):
+            board = found[expected.setting.threat]
+            assert {k: s.values for k, s in board.scores.items()} == {
+                k: s.values for k, s in expected.scores.items()
+            }
+
+
+def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path):
+    arena = small(poisoned_devices=(3,), changes={"k": 8})
+    store(arena, tmp_path)
+    (stored,) = tables.from_json(tables.to_json(arena, results.read_boards(arena, tmp_path)))
+    assert str(stored.setting) == "balanced, 3 poisoned devices, b=2, alpha=1"
+    assert stored.workload == "cifar, preset smoke, k=8"
+    (found,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
+    assert found.setting.threat == stored.setting.threat
+    assert found.workload.startswith("cifar, n=20, k=8, T=8, ")

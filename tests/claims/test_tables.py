@@ -93,3 +93,9 @@ def test_tables_without_rows_of_runs_are_passed_over(tmp_path):
     assert read_tables(tmp_path) == {}
     with pytest.raises(RunError, match="is not a folder of figures"):
         read_tables(tmp_path / "nowhere")
+
+
+def test_a_table_with_an_endless_cell_is_damaged(tmp_path):
+    (tmp_path / "fig03.csv").write_text("run,epoch,train_loss\n" + "x" * 200_000 + ",1,1\n")
+    with pytest.raises(RunError, match=r"fig03\.csv is damaged: field larger than field limit"):
+        read_tables(tmp_path)

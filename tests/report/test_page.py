@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.report_runs import EVIL, arena, variant
-from helpers.run_folders import store_run
+from helpers.run_folders import keep, store_run
 
 from slsgd_mx.arena.results import read_boards
 from slsgd_mx.arena.stored import find_boards
@@ -78,6 +78,8 @@ def test_every_section_has_its_content(data):
     assert names[:2] == ["fig03", "fig09"] and len(names) == 2 + 14
     assert [len(group["claims"]) for group in data["claims"]] == [12, 9]
     assert [board["rules"] for board in data["arena"]] == [["trimmed-mean", "median"]]
+    (board,) = data["arena"]
+    assert board["title"].startswith("balanced, q=1, b=1, α=1 (cifar, n=10, k=10, T=2, ")
     assert len(data["theory"]) == 9  # next to figures/laptop
     assert data["problems"] == [] and len(data["runs"]["rows"]) > 18
     states = {row["status"] for row in data["runs"]["rows"]}
@@ -148,6 +150,13 @@ def test_committed_claims_have_verdict_rule_and_decisive_numbers():
         assert f"{claim['tally']}; {claim['decisive']}" in table.replace("\\|", "|")
 
 
+def test_claims_that_were_packed_with_runs_are_shown(tmp_path):
+    shutil.copy(LAPTOP / "claims.json", tmp_path)
+    (found,) = gather(Request(tmp_path))["claims"]
+    assert len(found["claims"]) == 9
+    assert len(gather(Request(tmp_path, (tmp_path,)))["claims"]) == 1
+
+
 def test_no_text_of_a_file_becomes_html(home, tmp_path):
     figures = tmp_path / "figures"
     figures.mkdir()
@@ -198,6 +207,8 @@ def test_infinity_and_nan_become_null_in_json():
         ("prop1.csv", "panel,curve\na,b\n", "there is no 'x'"),
         ("claims.json", "{}", "not the verdicts of slsgd-mx claims"),
         ("arena.json", "[]", "not the numbers of slsgd-mx arena"),
+        ("claims.json", "[" * 100_000, "nested too deeply"),
+        ("arena.json", "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
@@ -217,6 +228,18 @@ def test_a_damaged_record_of_pushes_is_named(home, tmp_path):
     said = " ".join(found["problems"])
     assert "the arena is not shown" in said and "fig3 is shown without the pushes used" in said
     assert "its columns have other names" in said
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_rows_without_their_time_count_as_nothing(tiny, tmp_path, seconds):
+    keep(tmp_path / "run", tiny(), 1)
+    path = tmp_path / "run" / "metrics.csv"
+    names, row = path.read_text().splitlines()
+    cells = dict(zip(names.split(","), row.split(",")), seconds=seconds)
+    path.write_text(f"{names}\n{','.join(cells.values())}\n")
+    data = gather(Request(tmp_path))
+    assert data["summary"]["seconds"] == 0
+    to_html(data)
 
 
 def test_pictures_of_the_theory_keep_their_numbers():

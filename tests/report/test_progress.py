@@ -52,7 +52,15 @@ def test_without_a_plan_the_running_sessions_give_the_pace(tiny, tmp_path):
     assert now.seconds_left == pytest.approx(6 * 20 / 2)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"runs": 3, "started": 1}', '{"runs": [{}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", '{"runs": 3, "started": 1}', '{"runs": [{}]}', "[" * 100_000),
+        '{"started": 1, "runs": [{"folder": "a", "start": 0, "epochs": Infinity}]}',
+        '{"started": 1, "runs": [{"folder": "a", "start": -1, "epochs": 3}]}',
+        '{"started": -Infinity, "runs": []}',
+    ],
+)
 def test_a_damaged_plan_is_ignored(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     assert read_plan(tmp_path) is None
