@@ -12,9 +12,10 @@ ENV PIP_CONSTRAINT=/src/constraints.txt PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSI
 RUN python3 -m venv /opt/slsgd-mx && /opt/slsgd-mx/bin/pip install --upgrade pip
 COPY requirements.txt ./
 RUN /opt/slsgd-mx/bin/pip install --requirement requirements.txt
-COPY setup.py pyproject.toml README.md LICENSE ./
+COPY setup.py pyproject.toml MANIFEST.in README.md LICENSE ./
+COPY docs/paper-vs-code.md ./docs/
 COPY slsgd_mx ./slsgd_mx
-RUN /opt/slsgd-mx/bin/pip install .
+RUN /opt/slsgd-mx/bin/pip install ".[report]"
 
 FROM debian:12.12-slim
 # hadolint ignore=DL3008

@@ -3,6 +3,8 @@
 import re
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,47 @@ def test_what_is_copied_exists_and_is_not_ignored():
                 continue
             for source in sources:
                 assert (ROOT / source).exists() and f"!{source}" in RULES
+
+
+def copy_context(place):
+    """Copy what the first stage copies from the repository, where the Dockerfile puts it."""
+    for name, rest in STAGES[0].steps:
+        _, sources, target = read_copy(rest) if name == "COPY" else ("", [], "")
+        for source in map(ROOT.joinpath, sources):
+            if source.is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.so")  # as in .dockerignore
+                shutil.copytree(source, place / target, ignore=ignored)
+            else:
+                (place / target).mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, place / target)
+
+
+def test_the_files_that_it_copies_make_a_whole_wheel(tmp_path):
+    pytest.importorskip("setuptools", reason="building needs setuptools")
+    copy_context(tmp_path / "src")
+    words = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-index"]
+    done = subprocess.run(
+        [*words, "--no-build-isolation", "-w", str(tmp_path), str(tmp_path / "src")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    files = [*ROOT.glob("slsgd_mx/**/*.py"), *ROOT.glob("slsgd_mx/report/assets/*")]
+    wanted = {str(path.relative_to(ROOT)) for path in files if path.is_file()}
+    assert {*wanted, "slsgd_mx/report/paper-vs-code.md"} <= names
+    assert any(name.startswith("slsgd_mx/report/assets/") for name in wanted)
+
+
+def test_it_installs_what_the_report_needs():
+    assert ("RUN", '/opt/slsgd-mx/bin/pip install ".[report]"') in STAGES[0].steps
+    (line,) = re.findall(r"^REPORT = \[(.+)\]$", (ROOT / "setup.py").read_text(), re.M)
+    needed = re.findall(r'"(\w+)[<>=]', line)
+    assert needed and {*needed, "narwhals"} <= set(versions("constraints.txt"))  # plotly's own
 
 
 def test_every_version_is_pinned():
