@@ -133,6 +133,7 @@ class _Roles:
         self.logs, self.job, self.options = folder / "logs", job, options
         self.children: Dict[str, Child] = {}
         self.coordinator = ""  # the name of worker 0, once it has reported
+        self._log_starts: Dict[str, int] = {}  # bytes that earlier attempts wrote to each log
         self._ended: Dict[str, float] = {}  # when a process was first seen to have ended
 
     def __enter__(self) -> _Roles:
@@ -155,6 +156,7 @@ class _Roles:
     def _start(self, name: str, cluster: Cluster) -> None:
         role = name.split("-")[0]
         with open(self.logs / f"{name}.log", "ab") as log:
+            self._log_starts[name] = log.tell()
             threads = thread_count() if role == "worker" else 1
             child = Child(threads, log, signal.SIGKILL, **{VARIABLE: self._secret})
         self.children[name] = child
@@ -210,9 +212,14 @@ class _Roles:
         """The error of a worker; if a server's log explains it, with the end of that log."""
         if not why.endswith(SEE_LOG):
             return why
-        ends = (tail(path, 3).strip() for path in sorted(self.logs.glob("server-*.log")))
+        names = sorted(path.stem for path in self.logs.glob("server-*.log"))
+        ends = (self._tail(name, 3).strip() for name in names)
         last = next((end.splitlines()[-1] for end in ends if end), "")
         return f"{why} ({self.logs})" + (f": {last}" if last else "")
+
+    def _tail(self, name: str, lines: int) -> str:
+        """The last lines that this attempt wrote to the log of a role."""
+        return tail(self.logs / f"{name}.log", lines, self._log_starts.get(name, 0))
 
     def _check_alive(self) -> None:
         for name, child in self.children.items():
@@ -222,10 +229,9 @@ class _Roles:
             since = self._ended.setdefault(name, time.monotonic())
             if code == 0 and time.monotonic() - since < SAVING:
                 continue  # at the end the others exit shortly before worker 0 reports its end
-            log = self.logs / f"{name}.log"
-            if code == -signal.SIGABRT and FAILED_CHECK in tail(log, 20):
+            if code == -signal.SIGABRT and FAILED_CHECK in self._tail(name, 20):
                 raise MalformedError(f"{name} received a malformed message and aborted")
-            end = "" if code == -signal.SIGKILL else tail(log, 1)
+            end = "" if code == -signal.SIGKILL else self._tail(name, 1)
             raise LostError(f"{name} {how_it_ended(code)}" + (f" ({end})" if end else ""))
 
     def _await_exits(self) -> None:

@@ -8,6 +8,7 @@ from slsgd_mx.errors import LostError
 from slsgd_mx.system.files import warn
 
 RARE = 20.0  # seconds after which a malformed message does not count as a failed restart
+MOST_RARE = 100  # such messages in a row without a further epoch
 LONGEST = 30.0  # seconds between two attempts
 
 
@@ -20,7 +21,8 @@ class Losses:
 
     Only losses in a row without a further epoch count towards ``restarts``.  Malformed messages
     come from outside: as long as they are rare, they do not count, so that a port scanner cannot
-    end a run whose epochs take longer than the time between two scans.
+    end a run whose epochs take longer than the time between two scans.  There may be `MOST_RARE`
+    of them in a row, because an error that repeats in every attempt looks the same.
     """
 
     def __init__(self, restarts: int, folder: Path) -> None:
@@ -44,9 +46,9 @@ class Losses:
             self._furthest, self._in_a_row, self._counted = epoch, 0, 0
         self._in_a_row += 1
         self._counted += not (malformed and seconds >= RARE)
-        if self._counted > self.restarts:
+        if self._counted > self.restarts or self._in_a_row - self._counted > MOST_RARE:
             raise LostError(
-                f"{lost}. That was after {self.restarts} restart(s) without getting further "
+                f"{lost}. That was after {self._in_a_row - 1} restart(s) without getting further "
                 f"than epoch {max(0, self._furthest)}; the logs are in {self.folder / 'logs'}. "
                 "The last checkpoint is kept, and the same command resumes from it"
             )

@@ -102,9 +102,10 @@ def is_stopped(pid: int) -> bool:
     return text.rsplit(")", 1)[1].split()[0] == "T"
 
 
-def tail(path: Path, lines: int = 5) -> str:
-    """The last lines of a log; nothing if it cannot be read."""
+def tail(path: Path, lines: int = 5, start: int = 0) -> str:
+    """The last lines of a log after its first ``start`` bytes; nothing if it cannot be read."""
     try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+        text = path.read_bytes()[start:].decode("utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
     except OSError:
         return ""

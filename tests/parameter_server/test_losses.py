@@ -3,7 +3,7 @@
 import pytest
 
 from slsgd_mx.errors import LostError
-from slsgd_mx.parameter_server.losses import LONGEST, RARE, Losses, MalformedError
+from slsgd_mx.parameter_server.losses import LONGEST, MOST_RARE, RARE, Losses, MalformedError
 
 LOST, MALFORMED = LostError("server-0 was lost"), MalformedError("server-0 aborted")
 
@@ -57,8 +57,20 @@ def test_rare_malformed_messages_do_not_hide_other_losses(tmp_path):
     losses = Losses(1, tmp_path)
     losses.add(MALFORMED, 0, RARE)
     losses.add(LOST, 0, RARE)
-    with pytest.raises(LostError, match="after 1 restart"):
+    with pytest.raises(LostError, match="after 2 restart"):
         losses.add(LOST, 0, RARE)
+
+
+def test_an_abort_that_repeats_in_every_attempt_ends_the_run(tmp_path):
+    """However long each attempt lasted; a further epoch would allow as many again."""
+    losses = Losses(3, tmp_path)
+    for epoch in (4, 5):
+        for _ in range(MOST_RARE):
+            losses.add(MALFORMED, epoch, RARE + 5)
+    with pytest.raises(LostError) as error:
+        losses.add(MALFORMED, 5, RARE + 5)
+    said = f"That was after {MOST_RARE} restart(s) without getting further than epoch 5"
+    assert said in str(error.value)
 
 
 def test_a_run_without_losses_reports_none(tmp_path, capsys):

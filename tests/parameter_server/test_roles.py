@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,8 @@ from slsgd_mx.core.server import Update
 from slsgd_mx.errors import LostError
 from slsgd_mx.parameter_server import client, launcher, roles
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
-from slsgd_mx.parameter_server.launcher import Options, launch, play_role
+from slsgd_mx.parameter_server.launcher import FAILED_CHECK, Options, launch, play_role
+from slsgd_mx.parameter_server.losses import MalformedError
 from slsgd_mx.parameter_server.node import Cluster
 from slsgd_mx.parameter_server.protocol import Phase, Status
 from slsgd_mx.runs.folder import RunFolder
@@ -106,6 +108,34 @@ def test_logs_of_earlier_attempts_are_kept(tiny, tmp_path, monkeypatch):
     logs = {path.name: path.read_text() for path in (tmp_path / "run" / "logs").iterdir()}
     names = ("scheduler.log", "server-0.log", "worker-0.log")
     assert logs == dict.fromkeys(names, "said\n" * 3)
+
+
+@pytest.mark.parametrize(
+    "earlier, written, error, said",
+    [
+        (FAILED_CHECK, "", LostError, "server-0 was killed by SIGABRT"),
+        (FAILED_CHECK, "out of memory\n", LostError, "killed by SIGABRT (out of memory)"),
+        ("fine", f"what: {FAILED_CHECK}\n", MalformedError, "received a malformed message"),
+    ],
+)
+def test_an_abort_is_judged_by_what_this_attempt_wrote(
+    tmp_path, monkeypatch, earlier, written, error, said
+):
+    def start(threads, log, *more, **variables):
+        log.write(written.encode())
+        process = SimpleNamespace(poll=lambda: -signal.SIGABRT)
+        return SimpleNamespace(process=process, ended=True, send=lambda job, last: None)
+
+    monkeypatch.setattr(launcher, "Child", start)
+    attempt = launcher._Roles(tmp_path, {}, Options())
+    attempt._secret = "secret"
+    attempt.logs.mkdir()
+    (attempt.logs / "server-0.log").write_text(f"{earlier}\n")
+    attempt._start("server-0", CLUSTER)
+    with pytest.raises(LostError) as lost:
+        attempt._check_alive()
+    assert type(lost.value) is error and said in str(lost.value)
+    assert FAILED_CHECK not in str(lost.value)
 
 
 # ---- a worker ------------------------------------------------------------------------------

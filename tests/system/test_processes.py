@@ -108,6 +108,8 @@ def test_a_real_process_that_is_suspended_and_killed():
         (b"1\n2\n3\n4\n5\n6\n", [], "2\n3\n4\n5\n6"),
         (b"1\n2\n3", [1], "3"),
         (b"1\n2\n3\n", [1], "3"),
+        (b"1\n2\n3\n", [5, 2], "2\n3"),
+        (b"1\n2\n", [5, 4], ""),
         (b"fine\n\xff\xfe broken\n", [1], "\ufffd\ufffd broken"),
     ],
 )
