@@ -111,7 +111,8 @@ def find_missing_anchors(page):
 @pytest.fixture
 def shown_files(tmp_path, monkeypatch, fresh_plugins):
     """Be in a folder that has the files which pages name but the reader writes."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("examples", "figures"):
+        (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "my_attack.py").write_text(python_blocks("fifteen-minutes.md")[0])
     for name in ("my.npz", "FILE.py"):
         (tmp_path / name).touch()
