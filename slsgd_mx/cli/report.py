@@ -120,14 +120,13 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
 
 
 def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
-    """Write the page until the runs that were seen unfinished have ended, or until Ctrl-C."""
+    """Write the page until there are runs and all have ended, or until Ctrl-C."""
     from dataclasses import replace
 
     from slsgd_mx.report.page import write_report
     from slsgd_mx.system import signals
 
     say(f"open {html} in a browser: it refreshes itself; Ctrl-C ends this")
-    seen = False
     try:
         while True:
             began = time.monotonic()
@@ -135,10 +134,10 @@ def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
             unfinished = True
             with contextlib.suppress(FileNotFoundError):  # a run removed a file while it was read
                 data = write_report(html, replace(request, watch=every))
-                unfinished = bool(data["progress"]["unfinished"])
-            if seen and not unfinished:
+                now = data["progress"]
+                unfinished = bool(now["unfinished"]) or not now["runs"]
+            if not unfinished:
                 break
-            seen = seen or unfinished
             until = time.monotonic() + max(every, SHARE * (time.monotonic() - began))
             while time.monotonic() < until:
                 signals.check()
