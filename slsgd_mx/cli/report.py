@@ -82,9 +82,12 @@ def report(
     print_json(
         {"file": html, **sections, "runs": len(data["runs"]["rows"]), "problems": data["problems"]}
     )
-    say(
-        f"{len(data['runs']['rows'])} runs, {sections['figures']} figures: open {html} in a browser"
-    )
+    found = f"{_count(len(data['runs']['rows']), 'run')}, {_count(sections['figures'], 'figure')}"
+    say(f"{found}: open {html} in a browser")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _check_folders(runs: Optional[Path], folders: Tuple[Path, ...], watch: bool) -> None:

@@ -106,7 +106,7 @@ def test_watching_ends_when_all_runs_have_ended(tiny, elsewhere, tmp_path):
     helper.join()
     assert done.exit_code == 0, done.output
     assert seen == [True] and '"watch":null' in page.read_text()
-    assert "1 runs" in done.output
+    assert "1 run, 0 figures: open report.html" in done.output
 
 
 def test_watching_runs_that_have_ended_ends_at_once(tiny, elsewhere, tmp_path, monkeypatch):
