@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.report_runs import EVIL, arena, variant
-from helpers.run_folders import keep, store_run
+from helpers.run_folders import VALUES, keep, made_up_row, store_run
 
 from slsgd_mx.arena.results import read_boards
 from slsgd_mx.arena.stored import find_boards
@@ -30,6 +30,8 @@ from slsgd_mx.figures.variants import runs_of
 from slsgd_mx.report import boards, ledger, page, verdicts
 from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.theory.stored import read_picture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -240,6 +242,24 @@ def test_rows_without_their_time_count_as_nothing(tiny, tmp_path, seconds):
     data = gather(Request(tmp_path))
     assert data["summary"]["seconds"] == 0
     to_html(data)
+
+
+def test_epochs_of_a_shared_prefix_count_once(tiny, tmp_path):
+    configs = [tiny(epochs=4, alpha=alpha, alpha_decay_epoch=2) for alpha in (0.6, 0.8)]
+    prefix = keep(tmp_path / "prefix", prefix_of(configs[0]))
+    (prefix / "manifest.json").write_text('{"sessions": [{"after_epoch": 0}]}')
+    keep(prefix, prefix_of(configs[0]), 2)
+    for config in configs:
+        with RunFolder(tmp_path / config.slug, config) as folder:
+            folder.adopt(prefix)
+            for epoch in (3, 4):
+                folder.append(made_up_row(folder, epoch))
+            folder.save_checkpoint(4, VALUES, {})
+            folder.finish(VALUES)
+    summary = gather(Request(tmp_path))["summary"]
+    assert (summary["epochs"], summary["seconds"]) == (2 + 2 + 2, 6 * 0.5)
+    shutil.rmtree(prefix)
+    assert gather(Request(tmp_path))["summary"]["epochs"] == 4 + 4  # computed by none of the others
 
 
 def test_pictures_of_the_theory_keep_their_numbers():
