@@ -32,6 +32,7 @@ from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.stored import read_picture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -274,6 +275,36 @@ def test_a_csv_of_another_kind_is_refused(tmp_path):
     (tmp_path / "fig01.csv").write_text("a,b\n1,2\n")
     with pytest.raises(RunError, match="is not the CSV file of fig1: there is no 'curve'"):
         read_figure("fig1", tmp_path / "fig01.csv")
+
+
+@pytest.mark.parametrize(
+    "own, title",
+    [
+        ({"task": "mine"}, "Curves of Figure 3: mine, label-flipping attack"),
+        (
+            {"poisoned_devices": "20"},
+            "Figure 3: CNN, balanced partition, label-flipping attack, 20 poisoned devices",
+        ),
+        (
+            {"task": "mine", "poisoned_devices": "20"},
+            "Curves of Figure 3: mine, label-flipping attack, 20 poisoned devices",
+        ),
+    ],
+)
+def test_the_table_of_another_workload_is_not_called_the_papers_figure(tmp_path, own, title):
+    columns = {} if "task" not in own else {"test_loss": "error_rate"}
+    with (LAPTOP / "fig03.csv").open() as file:
+        rows = [
+            {**own, **{columns.get(name, name): cell for name, cell in row.items()}}
+            for row in csv.DictReader(file)
+        ]
+    (tmp_path / "fig03.csv").write_text(to_csv(list(rows[0]), [list(r.values()) for r in rows]))
+    figure = read_figure("fig3", tmp_path / "fig03.csv")
+    assert figure.title == title
+    if "task" in own:
+        found = [panel.title.split(",")[0] for panel in figure.panels[:2]]
+        assert found == ["Train loss", "Error rate"]
+    assert gather(Request(None, (tmp_path,)))["problems"] == []
 
 
 def test_the_theory_is_found_next_to_figures():
