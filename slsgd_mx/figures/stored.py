@@ -22,6 +22,7 @@ from slsgd_mx.runs.metrics import Row
 from slsgd_mx.runs.status import Outcome
 from slsgd_mx.system.files import read_text
 from slsgd_mx.tasks.sizes import SIZES
+from slsgd_mx.workloads import WORKLOADS
 
 
 class StoredSizes(NamedTuple):
@@ -32,7 +33,9 @@ class StoredSizes(NamedTuple):
 
     @property
     def panels(self) -> Tuple[str, ...]:
-        return self.metrics[:2]
+        known = WORKLOADS[self.task].sizes.panels if self.task in WORKLOADS else None
+        fits = isinstance(known, tuple) and set(known) <= set(self.metrics)
+        return known if fits else self.metrics[:2]
 
 
 @dataclass(frozen=True)

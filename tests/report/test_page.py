@@ -25,7 +25,7 @@ from slsgd_mx.cli import main
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
-from slsgd_mx.figures.stored import read_figure
+from slsgd_mx.figures.stored import StoredSizes, read_figure
 from slsgd_mx.figures.variants import runs_of
 from slsgd_mx.report import boards, ledger, page, verdicts
 from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
@@ -305,6 +305,12 @@ def test_the_table_of_another_workload_is_not_called_the_papers_figure(tmp_path,
         found = [panel.title.split(",")[0] for panel in figure.panels[:2]]
         assert found == ["Train loss", "Error rate"]
     assert gather(Request(None, (tmp_path,)))["problems"] == []
+
+
+def test_panels_of_a_table_are_those_of_its_task():
+    metrics = ("train_loss", "test_loss", "test_accuracy")
+    assert StoredSizes("images", metrics).panels == ("test_accuracy", "train_loss")
+    assert StoredSizes("unknown", metrics).panels == ("train_loss", "test_loss")
 
 
 def test_the_theory_is_found_next_to_figures():
