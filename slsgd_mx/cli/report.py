@@ -82,9 +82,12 @@ def report(
     print_json(
         {"file": html, **sections, "runs": len(data["runs"]["rows"]), "problems": data["problems"]}
     )
-    say(
-        f"{len(data['runs']['rows'])} runs, {sections['figures']} figures: open {html} in a browser"
-    )
+    found = f"{_count(len(data['runs']['rows']), 'run')}, {_count(sections['figures'], 'figure')}"
+    say(f"{found}: open {html} in a browser")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _check_folders(runs: Optional[Path], folders: Tuple[Path, ...], watch: bool) -> None:
@@ -120,14 +123,13 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
 
 
 def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
-    """Write the page until the runs that were seen unfinished have ended, or until Ctrl-C."""
+    """Write the page until there are runs and all have ended, or until Ctrl-C."""
     from dataclasses import replace
 
     from slsgd_mx.report.page import write_report
     from slsgd_mx.system import signals
 
     say(f"open {html} in a browser: it refreshes itself; Ctrl-C ends this")
-    seen = False
     try:
         while True:
             began = time.monotonic()
@@ -135,10 +137,10 @@ def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:
             unfinished = True
             with contextlib.suppress(FileNotFoundError):  # a run removed a file while it was read
                 data = write_report(html, replace(request, watch=every))
-                unfinished = bool(data["progress"]["unfinished"])
-            if seen and not unfinished:
+                now = data["progress"]
+                unfinished = bool(now["unfinished"]) or not now["runs"]
+            if not unfinished:
                 break
-            seen = seen or unfinished
             until = time.monotonic() + max(every, SHARE * (time.monotonic() - began))
             while time.monotonic() < until:
                 signals.check()

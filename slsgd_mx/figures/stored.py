@@ -5,21 +5,37 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from slsgd_mx.errors import RunError
-from slsgd_mx.figures.build import metric_figure, reach_panel
-from slsgd_mx.figures.declarations import FIGURES, ReachFigure, file_name, full_title
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures.adapted import figure_of
+from slsgd_mx.figures.build import PROOF, metric_figure, reach_panel
+from slsgd_mx.figures.declarations import FIGURES, IID, ReachFigure, file_name, full_title
 from slsgd_mx.figures.plot import Curve, Panel
-from slsgd_mx.figures.variants import Line
+from slsgd_mx.figures.variants import Line, Variant
 from slsgd_mx.runs.metrics import Row
 from slsgd_mx.runs.status import Outcome
 from slsgd_mx.system.files import read_text
 from slsgd_mx.tasks.sizes import SIZES
+from slsgd_mx.workloads import WORKLOADS
+
+
+class StoredSizes(NamedTuple):
+    """What the panels read of the sizes of another task than the paper's."""
+
+    task: str
+    metrics: Tuple[str, ...]
+
+    @property
+    def panels(self) -> Tuple[str, ...]:
+        known = WORKLOADS[self.task].sizes.panels if self.task in WORKLOADS else None
+        fits = isinstance(known, tuple) and set(known) <= set(self.metrics)
+        return known if fits else self.metrics[:2]
 
 
 @dataclass(frozen=True)
@@ -75,15 +91,36 @@ def read_figure(name: str, path: Path) -> StoredFigure:
         runs = _by_run(rows, name)
         reach = isinstance(FIGURES[name], ReachFigure)
         panels = _reach_panels(rows) if reach else _metric_panels(name, runs)
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        attack = next((run.attack for run in runs if run.attack), None)
+        title = _title(name, attack, rows[0])
+    except (ValueError, KeyError, TypeError, ConfigError, csv.Error) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else error
         raise RunError(f"{path} is not the CSV file of {name}: {why}") from error
-    attack = next((run.attack for run in runs if run.attack), None)
-    return StoredFigure(name, path, full_title(name, attack), panels, runs, text)
+    return StoredFigure(name, path, title, panels, runs, text)
+
+
+def _title(name: str, attack: Optional[str], row: Row) -> str:
+    """The title, with the task and the poisoned devices if the table states them."""
+    task, devices = row.get("task", ""), row.get("poisoned_devices")
+    figure = FIGURES[name]
+    if devices:
+        figure = figure_of(name, Variant("paper", {}, poisoned_devices=int(devices)))
+    if task:  # which partition it has is not in the table
+        figure = replace(figure, title=re.sub(rf"^{IID}, |, {IID}$", "", figure.title))
+    return full_title(name, attack, figure, task)
+
+
+def _sizes(name: str, row: Row) -> Any:
+    """The sizes of the paper's task; of another one its name, and the metrics in the table."""
+    if not row.get("task"):
+        return SIZES[FIGURES[name].task]()
+    columns = list(row)
+    after = columns[columns.index("epoch") + 1 :] if "epoch" in columns else []
+    return StoredSizes(row["task"], tuple(c for c in after if c not in PROOF))
 
 
 def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
-    sizes = SIZES[FIGURES[name].task]()
+    sizes = _sizes(name, rows[0])
     found: Dict[StoredRun, List[Row]] = {}
     for row in rows:
         attack = row.get("attack", "none")

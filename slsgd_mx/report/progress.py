@@ -14,6 +14,7 @@ from slsgd_mx.sweeps.plan import FILE
 from slsgd_mx.system.files import parse_json, read_text
 
 ENDED = ("done", "diverged", "failed")
+UNFINISHED = ("running", "interrupted")
 MOST_EPOCHS = 2**40  # a plan with more is damaged
 
 
@@ -43,20 +44,24 @@ class Share(NamedTuple):
 
 
 def measure(home: Path, runs: Sequence[Run], now: Optional[float] = None) -> Progress:
-    """The progress of the latest sweep, or of all runs if none has left a plan.
+    """The progress of the latest sweep and of unfinished runs beside it, or of all runs.
 
-    The pace is that of the sweep since it started, or of the sessions that are running.
+    The pace is that of the sweep since it started, or of the sessions that are running if no sweep
+    has left a plan or it has ended.
     """
     now = time.time() if now is None else now
     plan = read_plan(home)
-    if plan is None:
-        shares = [Share(r.path.name, _start(r), r.epoch, _end(r), r.status) for r in runs]
-        began = [_began(run) for run in runs if run.status == "running"]
-        moving = [share for share in shares if share.status == "running"]
+    steps = [] if plan is None else plan["runs"]
+    known = {str(run.path): run for run in runs}
+    planned = [_planned(home, step, known) for step in steps]
+    others = [known[path] for path in known.keys() - {str(Path(home) / s["folder"]) for s in steps}]
+    others = [run for run in others if plan is None or run.status in UNFINISHED]
+    shares = [*planned, *(_share(run) for run in sorted(others, key=lambda run: run.path))]
+    if plan is not None and any(share.status not in ENDED for share in planned):
+        began, moving = [plan["started"]], planned
     else:
-        known = {str(run.path): run for run in runs}
-        shares = [_planned(home, step, known) for step in plan["runs"]]
-        began, moving = [plan["started"]], shares
+        began = [_began(run) for run in others if run.status == "running"]
+        moving = [share for share in shares if share.status == "running"]
     done = [share.end if share.status in ENDED else share.epoch for share in shares]
     moved = sum(max(0, share.epoch - share.start) for share in moving)
     spent = now - min([at for at in began if at is not None], default=now)
@@ -92,6 +97,10 @@ def _planned(home: Path, step: Dict[str, Any], known: Dict[str, Run]) -> Share:
     epoch = step["start"] if run is None else max(step["start"], run.epoch)
     status = "waiting" if run is None else run.status
     return Share(Path(step["folder"]).name, step["start"], epoch, step["epochs"], status)
+
+
+def _share(run: Run) -> Share:
+    return Share(run.path.name, _start(run), run.epoch, _end(run), run.status)
 
 
 def _end(run: Run) -> int:

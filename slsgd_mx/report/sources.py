@@ -119,7 +119,7 @@ def _progress(now: Progress, watched: bool) -> Optional[Dict[str, Any]]:
 def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
     """What was run, on which machine, how long, with which versions."""
     sessions = [each for run in runs for each in table.sessions_of(run)]
-    seconds = sum(_seconds(run) for run in runs)
+    adopted = _adopted(runs)
     about = [
         ("Runs", str(request.runs) if request.runs else "none: this page is made from CSV files"),
         ("Figures", ", ".join(map(str, request.figures))),
@@ -132,8 +132,8 @@ def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
         about.append(("Machine", "not recorded in CSV files: give --runs to show it"))
     return {
         "about": [[name, text] for name, text in about if text],
-        "epochs": sum(run.epoch for run in runs),
-        "seconds": seconds,
+        "epochs": sum(run.epoch - adopted[run.path] for run in runs),
+        "seconds": sum(_seconds(run, adopted[run.path]) for run in runs),
     }
 
 
@@ -150,12 +150,23 @@ def _versions(session: Dict[str, Any]) -> str:
     return ", ".join(f"{name} {session[key]}" for key, name in _NAMES.items() if key in session)
 
 
-def _seconds(run: Run) -> float:
-    """How long a run took; rows that do not say so count as nothing."""
-    found = run.columns.get("seconds")
-    if found is None or found.dtype.kind not in "if":
+def _adopted(runs: Sequence[Run]) -> Dict[Path, int]:
+    """The epochs of each run that one of the other runs has computed: its prefix."""
+    by_name = {run.path.name: run for run in runs}
+    found = {}
+    for run in runs:
+        names = [str(each["prefix"]) for each in table.sessions_of(run) if "prefix" in each]
+        shared = [by_name[name].epoch for name in names if name in by_name]
+        found[run.path] = min(max(shared, default=0), run.epoch)
+    return found
+
+
+def _seconds(run: Run, after: int) -> float:
+    """How long the epochs after this one took; rows that do not say so count as nothing."""
+    found, epochs = run.columns.get("seconds"), run.columns.get("epoch")
+    if found is None or epochs is None or {found.dtype.kind, epochs.dtype.kind} - {"i", "f"}:
         return 0.0
-    return float(found[np.isfinite(found)].sum())
+    return float(found[np.isfinite(found) & (epochs > after)].sum())
 
 
 def _distinct(texts: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.report_runs import EVIL, arena, variant
-from helpers.run_folders import keep, store_run
+from helpers.run_folders import VALUES, keep, made_up_row, store_run
 
 from slsgd_mx.arena.results import read_boards
 from slsgd_mx.arena.stored import find_boards
@@ -25,11 +25,14 @@ from slsgd_mx.cli import main
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
-from slsgd_mx.figures.stored import read_figure
+from slsgd_mx.figures.stored import StoredSizes, read_figure
 from slsgd_mx.figures.variants import runs_of
 from slsgd_mx.report import boards, ledger, page, verdicts
 from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
+from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.stored import read_picture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -242,6 +245,24 @@ def test_rows_without_their_time_count_as_nothing(tiny, tmp_path, seconds):
     to_html(data)
 
 
+def test_epochs_of_a_shared_prefix_count_once(tiny, tmp_path):
+    configs = [tiny(epochs=4, alpha=alpha, alpha_decay_epoch=2) for alpha in (0.6, 0.8)]
+    prefix = keep(tmp_path / "prefix", prefix_of(configs[0]))
+    (prefix / "manifest.json").write_text('{"sessions": [{"after_epoch": 0}]}')
+    keep(prefix, prefix_of(configs[0]), 2)
+    for config in configs:
+        with RunFolder(tmp_path / config.slug, config) as folder:
+            folder.adopt(prefix)
+            for epoch in (3, 4):
+                folder.append(made_up_row(folder, epoch))
+            folder.save_checkpoint(4, VALUES, {})
+            folder.finish(VALUES)
+    summary = gather(Request(tmp_path))["summary"]
+    assert (summary["epochs"], summary["seconds"]) == (2 + 2 + 2, 6 * 0.5)
+    shutil.rmtree(prefix)
+    assert gather(Request(tmp_path))["summary"]["epochs"] == 4 + 4  # computed by none of the others
+
+
 def test_pictures_of_the_theory_keep_their_numbers():
     picture = read_picture("thm1-rate", ROOT / "figures" / "theory" / "thm1-rate.csv")
     assert picture.title == "Theorem 1's rate where nothing makes a floor"
@@ -254,6 +275,42 @@ def test_a_csv_of_another_kind_is_refused(tmp_path):
     (tmp_path / "fig01.csv").write_text("a,b\n1,2\n")
     with pytest.raises(RunError, match="is not the CSV file of fig1: there is no 'curve'"):
         read_figure("fig1", tmp_path / "fig01.csv")
+
+
+@pytest.mark.parametrize(
+    "own, title",
+    [
+        ({"task": "mine"}, "Curves of Figure 3: mine, label-flipping attack"),
+        (
+            {"poisoned_devices": "20"},
+            "Figure 3: CNN, balanced partition, label-flipping attack, 20 poisoned devices",
+        ),
+        (
+            {"task": "mine", "poisoned_devices": "20"},
+            "Curves of Figure 3: mine, label-flipping attack, 20 poisoned devices",
+        ),
+    ],
+)
+def test_the_table_of_another_workload_is_not_called_the_papers_figure(tmp_path, own, title):
+    columns = {} if "task" not in own else {"test_loss": "error_rate"}
+    with (LAPTOP / "fig03.csv").open() as file:
+        rows = [
+            {**own, **{columns.get(name, name): cell for name, cell in row.items()}}
+            for row in csv.DictReader(file)
+        ]
+    (tmp_path / "fig03.csv").write_text(to_csv(list(rows[0]), [list(r.values()) for r in rows]))
+    figure = read_figure("fig3", tmp_path / "fig03.csv")
+    assert figure.title == title
+    if "task" in own:
+        found = [panel.title.split(",")[0] for panel in figure.panels[:2]]
+        assert found == ["Train loss", "Error rate"]
+    assert gather(Request(None, (tmp_path,)))["problems"] == []
+
+
+def test_panels_of_a_table_are_those_of_its_task():
+    metrics = ("train_loss", "test_loss", "test_accuracy")
+    assert StoredSizes("images", metrics).panels == ("test_accuracy", "train_loss")
+    assert StoredSizes("unknown", metrics).panels == ("train_loss", "test_loss")
 
 
 def test_the_theory_is_found_next_to_figures():

@@ -67,6 +67,22 @@ def test_a_damaged_plan_is_ignored(tmp_path, text):
     assert measure(tmp_path, []).runs == 0
 
 
+def test_a_plan_that_has_ended_does_not_hide_later_runs(tiny, tmp_path):
+    store_run(tmp_path, tiny(), [1, 1, 1])
+    store_run(tmp_path, tiny(seed=1), [1, 1, 1])
+    write_plan(tmp_path, 1000.0, (tiny().slug, 0, 3))
+    assert not measure(tmp_path, load_runs(tmp_path)).unfinished
+    keep(tmp_path / "later", tiny(seed=2), 1)
+    now = measure(tmp_path, load_runs(tmp_path))
+    assert (now.ended, now.runs, now.epochs, now.epochs_total) == (1, 2, 4, 6)
+    assert now.seconds_left is None  # nothing is running
+    session = {"started": "1970-01-01T00:10:00Z", "after_epoch": 0}
+    (tmp_path / "later" / "manifest.json").write_text(json.dumps({"sessions": [session]}))
+    with RunFolder(tmp_path / "later", tiny(seed=2)):
+        now = measure(tmp_path, load_runs(tmp_path), now=620.0)
+    assert now.running == ["later"] and now.seconds_left == pytest.approx(2 * 20 / 1)
+
+
 def test_planning_writes_no_plan(tiny, tmp_path):
     make_plan({"fig": [tiny()]}, tmp_path)
     assert read_plan(tmp_path) is None
@@ -90,4 +106,14 @@ def test_watching_ends_when_all_runs_have_ended(tiny, elsewhere, tmp_path):
     helper.join()
     assert done.exit_code == 0, done.output
     assert seen == [True] and '"watch":null' in page.read_text()
-    assert "1 runs" in done.output
+    assert "1 run, 0 figures: open report.html" in done.output
+
+
+def test_watching_runs_that_have_ended_ends_at_once(tiny, elsewhere, tmp_path, monkeypatch):
+    def wait(seconds):
+        raise AssertionError("nothing to wait for")
+
+    store_run(tmp_path / "runs", tiny(), [1, 1, 1])
+    monkeypatch.setattr("slsgd_mx.cli.report.time.sleep", wait)
+    done = CliRunner().invoke(main, ["report", "--watch"])
+    assert done.exit_code == 0, done.output
