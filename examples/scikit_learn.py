@@ -18,6 +18,7 @@ from slsgd_mx import Task, register_task
     metrics=("test_loss", "test_accuracy"),
     default_attack="label-flip",
     data="digits",
+    has_network=False,  # none of Gluon, so --precision has no effect
 )
 class Digits(Task):
     """Logistic regression on scikit-learn's 1,797 images of digits."""

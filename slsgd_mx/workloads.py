@@ -178,7 +178,8 @@ def register_task(
         without presets has one, "small".
     **attributes
         Of the sizes: ``metrics`` (the names that ``evaluate`` returns), ``unit``,
-        ``default_attack``, ``data``, ``partition`` and ``poisons_inputs``.
+        ``default_attack``, ``data``, ``partition``, ``poisons_inputs``, and ``has_network``
+        (False for a workload without a Gluon network: ``--precision`` is then refused).
 
     Raises
     ------
@@ -221,6 +222,7 @@ def _sizes_from(
     name: str, sizes: Union[None, Mapping[str, Any], Type[Sizes]], attributes: Dict[str, Any]
 ) -> Type[Sizes]:
     known = ("metrics", "unit", "default_attack", "data", "partition", "panels", "poisons_inputs")
+    known += ("has_network",)
     for attribute in attributes:
         require_name("attribute of the sizes", attribute, known)
     namespace = {**attributes, "task": name}

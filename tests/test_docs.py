@@ -135,6 +135,12 @@ def test_the_readme_is_short_and_has_its_calls():
     assert len(find_calls(text)) >= 8
 
 
+def test_the_first_page_links_to_every_other():
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages - set(re.findall(r"\]\(([\w-]+\.md)\)", text)) == set()
+
+
 def test_the_checks_find_what_is_wrong(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("[a](https://x.org/y) [b](page.md#part) [c](gone.md) `slsgd_mx/gone/` `docs/`")

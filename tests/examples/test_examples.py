@@ -12,6 +12,7 @@ from helpers.run_folders import numbers
 
 from slsgd_mx import RunConfig, load_plugin, preset, train
 from slsgd_mx.data.arrays import read_arrays
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.parameter_server.launcher import Options, launch
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.sweeps.plan import carry_out, make_plan
@@ -114,6 +115,12 @@ def test_runs_are_read_back_and_drawn(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 and lines[1] == f"median, no attack: test_accuracy {last} (median)"
     assert (tmp_path / "picture.png").exists()
+
+
+def test_precision_cannot_be_chosen_for_scikit_learn(fresh_plugins):
+    load_plugin(str(EXAMPLES / "scikit_learn.py"))
+    with pytest.raises(ConfigError, match="task sklearn-digits has no network"):
+        preset("sklearn-digits", "small", precision="bfloat16")
 
 
 def test_scikit_learn_trains_under_the_same_server(tmp_path, fresh_plugins):
