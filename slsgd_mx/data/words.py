@@ -37,6 +37,12 @@ WORD, BLANK, LINE_END, DOUBTFUL = range(4)
 KINDS = np.full(256, WORD, np.uint8)
 KINDS[[*range(0x20), 0xC2, 0xE1, 0xE2, 0xE3]] = DOUBTFUL
 KINDS[0x20], KINDS[0x0A] = BLANK, LINE_END
+# Spaces outside ASCII: their UTF-8, with a zero after two bytes.
+ODD_SPACES = [
+    int.from_bytes(chr(code).encode("utf-8").ljust(3, b"\0"), "big")
+    for code in range(0x80, 0x3001)
+    if chr(code).isspace()
+]
 SLOTS = 18  # bits of the place where a short word is kept
 HALF = 8  # bytes of half a short word
 MASKS = np.array([(1 << 8 * length) - 1 for length in range(HALF + 1)], np.uint64)
@@ -99,9 +105,10 @@ class ShortWords:
         hit = (self.halves[0, places] == first) & (self.halves[1, places] == second)
         found, short = self.known[places], lengths <= 2 * HALF
         others = np.flatnonzero(~(hit & short))
-        names = (raw[i:j] for i, j in zip(starts[others].tolist(), stops[others].tolist()))
-        words = ("<eos>" if name == b"\n" else name.decode("utf-8") for name in names)
-        found[others] = [self.numbers[word] for word in words]
+        bounds = zip(starts[others].tolist(), stops[others].tolist())
+        joined = b" ".join([padded[i:j] for i, j in bounds]).decode("utf-8")
+        words = joined.replace("\n", "<eos>").split(" ") if joined else []
+        found[others] = list(map(self.numbers.__getitem__, words))
         new = others[short[others] & (self.halves[0, places[others]] == 0)]
         new = new[np.unique(places[new], return_index=True)[1]]  # one for each place
         self.halves[:, places[new]] = first[new], second[new]
@@ -113,7 +120,7 @@ def _number_piece(raw: bytearray, text: str, seen: ShortWords) -> bytes:
     """The numbers of the words of a piece, as bytes of int32."""
     kinds = KINDS[np.frombuffer(raw, np.uint8)]
     doubtful = np.flatnonzero(kinds == DOUBTFUL)
-    if any(raw[i] < 0x20 or SPACE.match(raw, i) for i in doubtful.tolist()):
+    if _any_space(raw, doubtful):
         return array("i", map(seen.numbers.__getitem__, _split(text))).tobytes()
     kinds[doubtful] = WORD
     around = np.pad(kinds, 1, constant_values=BLANK)
@@ -121,6 +128,14 @@ def _number_piece(raw: bytearray, text: str, seen: ShortWords) -> bytes:
     starts = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[:-2])))
     stops = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[2:]))) + 1
     return seen.find(raw, starts, stops).tobytes()
+
+
+def _any_space(raw: bytearray, doubtful: np.ndarray) -> bool:
+    """Whether a control character or a space other than " " begins at one of these bytes."""
+    data = np.frombuffer(raw + bytes(2), np.uint8)
+    first, second, third = (data[doubtful + i].astype(np.int32) for i in range(3))
+    codes = first << 16 | second << 8 | np.where(first == 0xC2, 0, third)
+    return bool((first < 0x20).any() or np.isin(codes, ODD_SPACES).any())
 
 
 def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:

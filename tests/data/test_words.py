@@ -107,3 +107,18 @@ def test_words_of_every_length_are_told_apart(monkeypatch, slots):
     names = list(numbers)
     assert [names[i] for i in found] == text.replace("\n", " <eos> ").split()
     assert len(names) == len(set(names))
+
+
+def test_odd_spaces_are_found_among_all_characters():
+    """Also at the end of a piece; nothing else is taken for one."""
+
+    def found(text):
+        raw = bytearray(text.encode())
+        doubtful = np.flatnonzero(words.KINDS[np.frombuffer(raw, np.uint8)] == words.DOUBTFUL)
+        return words._any_space(raw, doubtful)
+
+    codes = [i for i in range(0x21, sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
+    assert not found(" \n".join(chr(i) for i in codes if not chr(i).isspace()) + " \n")
+    odd = {*SPACES, *map(chr, range(0x20))} - {" ", "\n"}
+    for space in odd:
+        assert found(space) and found(f"\u3042{space}\u3042\n"), repr(space)
