@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 import click
 
 from slsgd_mx.cli.options import FOLDER, PATH, SYMBOLS, UNAMBIGUOUS, given, pick, with_options
-from slsgd_mx.cli.output import json_option, print_json, say
+from slsgd_mx.cli.output import COPIES, count, json_option, print_json, say
 
 EVERY = 10.0  # seconds between two versions of a page that is watched
 SHARE = 4.0  # times as long as writing took, a watched page is left alone
@@ -74,7 +74,9 @@ def report(
     runs = Path("runs") if runs is None and not folders else runs
     _check_folders(runs, folders, watch)
     variants = _variants(preset, options)
-    request = Request(runs, folders, variants, chosen=preset is not None or len(variants) == 1)
+    chosen = preset is not None or len(variants) == 1
+    archive = click.get_current_context().meta.get(COPIES, {}).get(str(runs))
+    request = Request(runs, folders, variants, chosen, archive=archive)
     data = _watch(html, request, every) if watch else write_report(html, request)
     for problem in data["problems"]:
         click.echo(f"warning: {problem}", err=True)
@@ -82,12 +84,8 @@ def report(
     print_json(
         {"file": html, **sections, "runs": len(data["runs"]["rows"]), "problems": data["problems"]}
     )
-    found = f"{_count(len(data['runs']['rows']), 'run')}, {_count(sections['figures'], 'figure')}"
+    found = f"{count(len(data['runs']['rows']), 'run')}, {count(sections['figures'], 'figure')}"
     say(f"{found}: open {html} in a browser")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _check_folders(runs: Optional[Path], folders: Tuple[Path, ...], watch: bool) -> None:

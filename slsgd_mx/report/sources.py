@@ -33,6 +33,7 @@ class Request:
     variants: Tuple[Variant, ...] = ()  # of the figures of the runs
     chosen: bool = False  # the user chose the variant, so its claims are judged in any case
     watch: Optional[float] = None  # seconds after which the open page refreshes itself
+    archive: Optional[str] = None  # of which ``runs`` is a copy: the page names it instead
 
 
 def gather(request: Request) -> Dict[str, Any]:

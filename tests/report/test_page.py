@@ -372,3 +372,14 @@ def test_a_folder_without_results_gives_a_page(tmp_path):
 
 def test_colours_between_two():
     assert boards.mixed(["#000000", "#FF0000"], 2.0) == "#ff0000"
+
+
+def test_a_report_of_an_archive_names_the_archive_and_not_its_copy(tmp_path, tiny):
+    keep(tmp_path / "runs" / "mine", tiny(epochs=2), 2)
+    archive, html = tmp_path / "a.tar.gz", tmp_path / "report.html"
+    pack = ["runs", "pack", "--runs", str(tmp_path / "runs"), "--out", str(archive)]
+    assert CliRunner().invoke(main, pack).exit_code == 0
+    said = CliRunner().invoke(main, ["report", "--runs", str(archive), "--html", str(html)])
+    assert said.exit_code == 0, said.output
+    text = html.read_text(encoding="utf-8")
+    assert f"{archive}/mine" in text and "/slsgd-mx-" not in text
