@@ -222,8 +222,9 @@ OPTIONS = {
     "slot_memory": _option("--slot-memory", metavar="SIZE", expose_value=False,
         callback=_limit_slots, help=
         "Memory for the k pushes of an epoch, such as 2GB; beyond it they are kept in a file in "
-        "the run folder while the run is computed. Results do not depend on it. Default: a quarter "
-        "of the machine's memory."),
+        "the run folder while the run is computed. Results do not depend on it. It holds for each "
+        "process. Default: a quarter of the machine's memory, which the jobs of a sweep and the "
+        "servers of launch divide."),
     "slot_folder": _option("--slot-folder", type=FOLDER, help=
         "Where pushes are kept that exceed --slot-memory. Default: the system's folder for "
         "temporary files."),

@@ -30,7 +30,7 @@ from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system.files import disk_errors
 from slsgd_mx.system.precision import check_precision
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
-from slsgd_mx.system.slot_memory import slot_limit
+from slsgd_mx.system.slot_memory import sharing, slot_limit
 from slsgd_mx.system.threads import thread_count
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_whole
@@ -158,7 +158,8 @@ class _Roles:
         with open(self.logs / f"{name}.log", "ab") as log:
             self._log_starts[name] = log.tell()
             threads = thread_count() if role == "worker" else 1
-            child = Child(threads, log, signal.SIGKILL, **{VARIABLE: self._secret})
+            memory = sharing(cluster.servers) if role == "server" else {}
+            child = Child(threads, log, signal.SIGKILL, **{VARIABLE: self._secret, **memory})
         self.children[name] = child
         own = {"role": role, "cluster": asdict(cluster), "patience": self.options.patience}
         job = {"do": "slsgd_mx.parameter_server.launcher:play_role", **own, **self.job}

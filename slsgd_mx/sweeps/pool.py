@@ -11,6 +11,7 @@ from typing import Callable, Deque, Dict, List, Optional, Sequence
 
 from slsgd_mx.system.files import warn
 from slsgd_mx.system.processes import Child, Message, how_it_ended, tail
+from slsgd_mx.system.slot_memory import sharing
 
 RETRIES = 2  # of a job whose process is killed, for example because memory ran out
 
@@ -117,7 +118,7 @@ class Pool:
                 return child
             child.close()  # its input ends, so it exits
             child.process.wait()
-        return _Child(self.threads, **self.variables)
+        return _Child(self.threads, **sharing(self.processes), **self.variables)
 
     def _readable(self) -> List[_Child]:
         """Wait up to half a second for busy processes that have reported something or ended."""

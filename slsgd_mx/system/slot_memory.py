@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import IO, List, Optional, Sequence, Tuple, Union
+from typing import IO, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from slsgd_mx.system.machine import total_memory
 
 VARIABLE = "SLSGD_MX_SLOT_MEMORY"
 SHARE = 0.25  # of the machine's memory, if the variable is not set
+SHARERS = "SLSGD_MX_SLOT_PROCESSES"  # set for children: how many processes divide that share
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 LEFTOVERS = "slots.*.tmp"  # a crash may leave it where files cannot be made without a name
 PIECE = 1 << 24  # bytes
@@ -45,7 +46,19 @@ def read_size(text: str) -> float:
 def slot_limit() -> float:
     """Bytes of pushes that a process keeps in memory; a ConfigError if the variable is illegal."""
     text = os.environ.get(VARIABLE)
-    return SHARE * total_memory() if text is None else read_size(text)
+    return SHARE * total_memory() / _sharers() if text is None else read_size(text)
+
+
+def sharing(processes: int) -> Dict[str, str]:
+    """The variable of child processes, so many of which divide this process's default limit."""
+    return {SHARERS: str(_sharers() * processes)}
+
+
+def _sharers() -> int:
+    text = os.environ.get(SHARERS, "1")
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
+        raise ConfigError(f"{SHARERS}={text!r} must be a whole number of processes, at least 1")
+    return int(text)
 
 
 class SlotMemory:

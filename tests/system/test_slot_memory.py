@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from slsgd_mx.errors import ConfigError, DiskError
+from slsgd_mx.parameter_server import launcher
+from slsgd_mx.parameter_server.node import Cluster
+from slsgd_mx.sweeps import pool
 from slsgd_mx.system import machine, slot_memory
 from slsgd_mx.system.slot_memory import SlotMemory, read_size, slot_limit
 
@@ -47,6 +50,47 @@ def test_default_limit_is_a_quarter_of_the_memory(monkeypatch):
     monkeypatch.setenv(slot_memory.VARIABLE, "much")
     with pytest.raises(ConfigError, match="'much'"):
         slot_limit()
+
+
+def test_processes_share_the_default_limit_but_not_a_given_one(monkeypatch):
+    monkeypatch.delenv(slot_memory.VARIABLE, raising=False)
+    monkeypatch.setattr(slot_memory, "total_memory", lambda: 24e9)
+    for processes, limit in ((3, 2e9), (2, 1e9)):  # the second: servers of one of three jobs
+        for name, value in slot_memory.sharing(processes).items():
+            monkeypatch.setenv(name, value)
+        assert slot_limit() == limit
+    monkeypatch.setenv(slot_memory.VARIABLE, "5GB")
+    assert slot_limit() == 5e9
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", ""])
+def test_an_illegal_number_of_processes_is_refused(text, monkeypatch):
+    monkeypatch.delenv(slot_memory.VARIABLE, raising=False)
+    monkeypatch.setenv(slot_memory.SHARERS, text)
+    with pytest.raises(ConfigError, match="must be a whole number of processes, at least 1"):
+        slot_limit()
+
+
+def test_jobs_and_servers_get_their_share(monkeypatch, tmp_path):
+    monkeypatch.delenv(slot_memory.SHARERS, raising=False)
+    given = {}
+
+    class Recorder:
+        def __init__(self, threads, log=None, death_signal=None, **variables):
+            given[len(given)] = variables.get(slot_memory.SHARERS)
+
+        def send(self, job, last):
+            pass
+
+    monkeypatch.setattr(pool, "_Child", Recorder)
+    monkeypatch.setattr(launcher, "Child", Recorder)
+    pool.Pool(4, 1)._free_child("float32")
+    roles = launcher._Roles(tmp_path, {}, launcher.Options(servers=2))
+    roles.logs.mkdir()
+    roles._secret = "secret"
+    for name in ("scheduler", "server-0", "worker-0"):
+        roles._start(name, Cluster(1, 2, "127.0.0.1", 9))
+    assert given == {0: "4", 1: None, 2: "2", 3: None}
 
 
 def test_memory_of_a_container_is_its_limit(monkeypatch):
