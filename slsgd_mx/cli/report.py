@@ -11,6 +11,7 @@ import click
 
 from slsgd_mx.cli.options import FOLDER, PATH, SYMBOLS, UNAMBIGUOUS, given, pick, with_options
 from slsgd_mx.cli.output import COPIES, count, json_option, print_json, say
+from slsgd_mx.cli.sweeping import WORKLOAD, take_workload
 
 EVERY = 10.0  # seconds between two versions of a page that is watched
 SHARE = 4.0  # times as long as writing took, a watched page is left alone
@@ -39,9 +40,10 @@ SHARE = 4.0  # times as long as writing took, a watched page is left alone
     metavar="SECONDS", help="How often --watch writes the file.",
 )  # fmt: skip
 @with_options(
-    pick("preset", default=None, help=
+    pick("task_preset", default=None, help=
         "Show the figures of this preset. Default: of every preset with runs in the folder."),
-    *("released", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "loss", "alphas"),
+    *WORKLOAD,
+    *("released", "repeats", "seed", *SYMBOLS, *UNAMBIGUOUS, "poisoned_devices", "loss", "alphas"),
     json_option,
 )  # fmt: skip
 def report(
@@ -102,22 +104,26 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
     """The variants of the figures: the one that the options describe, or each preset's own."""
     from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant
 
-    own = {name: options.pop(name) for name in ("repeats", "seed", "loss", "alphas", "released")}
-    changes = given(**options)
-    if preset is None and (changes or any(own.values())):
-        raise click.UsageError("give --preset with the options of figures")
-    return tuple(
-        Variant(
-            name,
-            changes,
-            own["repeats"],
-            own["seed"] or 0,
-            own["loss"],
-            own["alphas"] or (),
-            bool(own["released"]),
-        )
-        for name in ([preset] if preset else FIGURE_PRESETS)
+    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
+    own = {name: options.pop(name) for name in names}
+    if preset is None and options["task"] is None:
+        settings = options.pop("settings")
+        if given(**options) or settings or any(own.values()):
+            raise click.UsageError("give --preset with the options of figures, or --task")
+        return tuple(Variant(name, {}) for name in FIGURE_PRESETS)
+    workload = take_workload("cifar", {**options, "preset": preset})
+    variant = Variant(
+        workload.preset,
+        workload.changes,
+        own["repeats"],
+        own["seed"] or 0,
+        own["loss"],
+        own["alphas"] or (),
+        bool(own["released"]),
+        workload.task,
+        own["poisoned_devices"],
     )
+    return (variant,)
 
 
 def _watch(html: Path, request: Any, every: float) -> Dict[str, Any]:

@@ -86,6 +86,11 @@ class Variant:
         require(loss is None or 0 < loss < math.inf, "loss", loss, "0 < loss < infinity")
 
     @property
+    def papers_own(self) -> bool:
+        """Whether it trains the paper's tasks with q poisoned workers, as the claims are about."""
+        return self.task is None and self.poisoned_devices is None
+
+    @property
     def defaults(self) -> FigurePreset:
         return FIGURE_PRESETS[self.preset] if self.task is None else OTHER_TASK
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
-from slsgd_mx.errors import RunError
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.build import Built, build_figure
 from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
 from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure
@@ -25,8 +27,7 @@ Entry = Dict[str, Any]
 def from_runs(home: Path, variant: Variant, least: float, problems: List[str]) -> List[Entry]:
     """The figures of a variant of which at least that share of the runs is begun or finished."""
     index, entries = RunIndex(home), []
-    for name, figure in FIGURES.items():
-        runs = runs_of(figure, variant)
+    for name, runs in _runs_of_all(variant).items():
         begun = sum((index.folder(run) / "config.json").exists() for run in runs)
         if begun < least * len(runs) or not begun:
             continue
@@ -36,6 +37,20 @@ def from_runs(home: Path, variant: Variant, least: float, problems: List[str]) -
             continue
         entries.append(_of_built(built, variant.folder, problems))
     return entries
+
+
+def _runs_of_all(variant: Variant) -> Dict[str, List[RunConfig]]:
+    """The runs of every figure; without those that another workload cannot show, unless all."""
+    found: Dict[str, List[RunConfig]] = {}
+    refused = []
+    for name in FIGURES:
+        try:
+            found[name] = runs_of(figure_of(name, variant), variant)
+        except ConfigError as error:
+            refused.append(error)
+    if refused and (variant.papers_own or not found):
+        raise refused[0]
+    return found
 
 
 def _of_built(built: Built, source: str, problems: List[str]) -> Entry:

@@ -23,10 +23,11 @@ from slsgd_mx.claims import from_json as claims_from_json
 from slsgd_mx.claims import to_json as claims_to_json
 from slsgd_mx.cli import main
 from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.stored import StoredSizes, read_figure
-from slsgd_mx.figures.variants import runs_of
+from slsgd_mx.figures.variants import Variant, runs_of
 from slsgd_mx.report import boards, ledger, page, verdicts
 from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
@@ -311,6 +312,24 @@ def test_panels_of_a_table_are_those_of_its_task():
     metrics = ("train_loss", "test_loss", "test_accuracy")
     assert StoredSizes("images", metrics).panels == ("test_accuracy", "train_loss")
     assert StoredSizes("unknown", metrics).panels == ("train_loss", "test_loss")
+
+
+@pytest.mark.parametrize(
+    "words, own, title",
+    [
+        (["--poisoned-devices", "3"], {"poisoned_devices": 3}, "3 poisoned devices"),
+        (["--task", "lstm"], {"task": "lstm"}, "Curves of Figure 3: "),
+    ],
+)
+def test_figures_of_another_workload_are_shown_from_runs(elsewhere, tmp_path, words, own, title):
+    wanted = Variant("smoke", {}, repeats=1, **own)
+    for run in runs_of(figure_of("fig3", wanted), wanted):
+        store_run(tmp_path / "runs", run, [1.0] * (run.epochs // run.eval_every))
+    done = CliRunner().invoke(main, ["report", "--preset", "smoke", "--repeats", "1", *words])
+    assert done.exit_code == 0, done.output
+    content = json.loads(Reader(Path("report.html").read_text()).data)
+    assert content["claims"] == []  # they are about the paper's
+    assert any(title in figure["title"] for figure in content["figures"])
 
 
 def test_the_theory_is_found_next_to_figures():
