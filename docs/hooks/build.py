@@ -8,7 +8,7 @@ from cells import notebook_page
 from commands import command_page
 from configuration import configuration_page
 from mkdocs.structure.files import File
-from repository import PICTURES, Repository
+from repository import COPIED, Repository
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = "examples/first_attack.ipynb"
@@ -45,7 +45,7 @@ def on_files(files, config):
 
 def add(config, path, place):
     """A file of the repository as a part of the site."""
-    if place.endswith(PICTURES):
+    if place.endswith(COPIED):
         return File.generated(config, place, abs_src_path=str(ROOT / path))
     return File.generated(config, place, content=repository.page(path))
 

@@ -1,8 +1,9 @@
 """Files outside docs/ that pages link to, as parts of the site.
 
 In the repository a page links to ``../figures/README.md``, which a file browser can follow. In the
-site that file has a place below ``repository/``: Markdown as a page, pictures as they are, all else
-as a page that shows the text. Links are rewritten, also those between such files and back to docs/.
+site that file has a place below ``repository/``: Markdown as a page, pictures and archives as they
+are, all else as a page that shows the text. Links are rewritten, also those between such files and
+back to docs/.
 """
 
 import posixpath
@@ -11,7 +12,7 @@ from pathlib import Path
 
 HOME = "repository"
 LINK = re.compile(r"""(?:(?<=\]\()|(?<=src=")|(?<=href="))([^)"\s#]+)""")  # Markdown and HTML
-PICTURES = (".png", ".svg")
+COPIED = (".png", ".svg", ".gz")  # as they are
 
 
 class Repository:
@@ -38,7 +39,7 @@ class Repository:
             return self.places[path]
         if path.startswith(f"{self.docs}/"):
             return path[len(self.docs) + 1 :]
-        suffix = "" if path.endswith((".md", *PICTURES)) else ".md"
+        suffix = "" if path.endswith((".md", *COPIED)) else ".md"
         return f"{HOME}/{path}{suffix}"
 
     def origin(self, place):
