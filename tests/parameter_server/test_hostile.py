@@ -129,7 +129,7 @@ def attacked_run(folder, size):
 
 
 def test_hostile_workers_and_strangers_change_nothing(config, alone, tmp_path, monkeypatch):
-    """MXNet itself may abort on a stranger's push, depending on the moment: then once more."""
+    """One abort inside MXNet, seen once after an empty push and not explained, is tried again."""
     size = sum(value.size for value in RunFolder(alone.folder, config).model().values())
     for attempt in range(3):
         folder = tmp_path / str(attempt)
@@ -137,7 +137,7 @@ def test_hostile_workers_and_strangers_change_nothing(config, alone, tmp_path, m
         monkeypatch.chdir(folder)
         roles, codes, lines = attacked_run(folder, size)
         log = roles.log("server-0").read_text()
-        if codes == {0} or "dmlc::Error" not in log:
+        if codes == {0} or "operands shape mismatch" not in log:
             break
     assert codes == {0}, log[-3000:]
     assert numbers(folder / "run") == numbers(alone.folder)
