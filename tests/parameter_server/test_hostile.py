@@ -106,7 +106,7 @@ def strange_messages(size):
     yield from (push(KEY, signed(0, 0, count)) for count in (HEADER, size - 1, size + 1, 2 * size))
     for kind in (np.float16, np.float64):
         yield push(KEY, np.ones(size, kind))
-    for count in (1, HEADER - 1):  # an empty one can make MXNet abort
+    for count in (1, HEADER - 1):  # MXNet aborted once after an empty one
         yield push(KEY, np.ones(count, np.float32))
     yield from [push(key, np.ones(5, np.float32)) for key in (77, 77, 1)]  # MXNet makes a key of it
 
