@@ -129,6 +129,23 @@ def _exit_on_error(callback: Callable) -> Callable:
     return call
 
 
+def fill_free_memory(byte: int) -> None:
+    """Set the memory that this thread's next objects of 256 to 1024 bytes will get.
+
+    MXNet 1.9.1 never initialises the server's switch ``multi_precision_``.  Where it happens not to
+    be 0, a push of another type than float32 is written into memory that has been freed.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+        found = [(libc.malloc(size), size) for size in range(256, 1025, 16) for _ in range(7)]
+        for address, size in found:
+            if address:
+                ctypes.memset(address, byte, size)
+            libc.free(address)
+
+
 class Node:
     """This process as a node of a cluster, which it joins and leaves with a ``with`` block.
 
@@ -256,6 +273,7 @@ class Node:
         for number in (signal.SIGINT, signal.SIGTERM):  # MXNet blocks the main thread from now on
             signal.signal(number, signal.SIG_DFL)
         callback = prototype(_exit_on_error(on_command))
+        fill_free_memory(0)
         if self._lib.MXKVStoreRunServer(self.kv.handle, callback, None):
             why = self._lib.MXGetLastError().decode(errors="replace").strip().splitlines()
             place = f"{self.cluster.host}:{self.cluster.port}"

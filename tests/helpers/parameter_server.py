@@ -76,15 +76,27 @@ class Roles:
             self.processes[name] = subprocess.Popen(command, env=environment(**own), **streams)
         return self.processes[name]
 
-    def start_all(self, words, patience=30, code=COMMAND, different=(), places=None, secrets=None):
-        """Start all roles, on ``places[name]``; ``different`` are further words of worker 1."""
+    def start_all(
+        self,
+        words,
+        patience=30,
+        code=COMMAND,
+        server=COMMAND,
+        different=(),
+        places=None,
+        secrets=None,
+    ):
+        """Start all roles, on ``places[name]``; ``different`` are further words of worker 1.
+
+        ``code`` is what workers execute, ``server`` what the others do.
+        """
         names = ["scheduler", *(f"server-{number}" for number in range(self.cluster.servers))]
         for name in [*names, *(f"worker-{number}" for number in range(self.cluster.workers))]:
             role, place = name.split("-")[0], places[name] if places else {}
             arguments = ["dist", role, "--patience", patience]
             if role == "worker":
                 arguments += ["--", *words, *(different if name == "worker-1" else ())]
-            program = code if role == "worker" else COMMAND
+            program = code if role == "worker" else server
             own = (secrets or {}).get(name)
             self.start(name, *arguments, code=program, secret=own, **place)
 

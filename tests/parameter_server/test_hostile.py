@@ -88,6 +88,19 @@ def send_rubbish_too(self, slot):
 ParameterServerClient._send = send_rubbish_too
 main(prog_name="slsgd-mx")
 """
+SERVER = """
+from slsgd_mx.cli import main
+from slsgd_mx.parameter_server.node import Node, fill_free_memory
+
+serve = Node.serve
+
+def serve_in_used_memory(*arguments):  # MXNet's server reads memory that it does not initialise
+    fill_free_memory(1)
+    serve(*arguments)
+
+Node.serve = serve_in_used_memory
+main(prog_name="slsgd-mx")
+"""
 
 
 def strange_messages(size):
@@ -106,7 +119,7 @@ def strange_messages(size):
     yield from (push(KEY, signed(0, 0, count)) for count in (HEADER, size - 1, size + 1, 2 * size))
     for kind in (np.float16, np.float64):
         yield push(KEY, np.ones(size, kind))
-    for count in (1, HEADER - 1):  # MXNet aborted once after an empty one
+    for count in (0, 1, HEADER - 1):
         yield push(KEY, np.ones(count, np.float32))
     yield from [push(key, np.ones(5, np.float32)) for key in (77, 77, 1)]  # MXNet makes a key of it
 
@@ -115,7 +128,7 @@ def attacked_run(folder, size):
     """Train beside a hostile worker and a stranger; return roles, exit codes and command lines."""
     roles = Roles(folder, workers=2, servers=1)
     try:
-        roles.start_all([*WORDS, "--out", folder / "run"], code=HOSTILE)
+        roles.start_all([*WORDS, "--out", folder / "run"], code=HOSTILE, server=SERVER)
         wait_until((folder / "waiting").exists, "epoch 4")
         ((_, port),) = listeners(roles.processes["server-0"].pid)
         for worker in (9, 11):  # ps-lite's numbers of the workers: answers go to them
@@ -129,19 +142,13 @@ def attacked_run(folder, size):
 
 
 def test_hostile_workers_and_strangers_change_nothing(config, alone, tmp_path, monkeypatch):
-    """One abort inside MXNet, seen once after an empty push and not explained, is tried again."""
+    monkeypatch.chdir(tmp_path)
     size = sum(value.size for value in RunFolder(alone.folder, config).model().values())
-    for attempt in range(3):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        roles, codes, lines = attacked_run(folder, size)
-        log = roles.log("server-0").read_text()
-        if codes == {0} or "operands shape mismatch" not in log:
-            break
+    roles, codes, lines = attacked_run(tmp_path, size)
+    log = roles.log("server-0").read_text()
     assert codes == {0}, log[-3000:]
-    assert numbers(folder / "run") == numbers(alone.folder)
-    assert not (folder / "bomb").exists()
+    assert numbers(tmp_path / "run") == numbers(alone.folder)
+    assert not (tmp_path / "bomb").exists()
     for text in EXPECTED:
         assert f"ignored: {text}" in log, (text, log[-3000:])
     assert "Traceback" not in log
@@ -163,6 +170,7 @@ EXPECTED = [
     "slot 0 of epoch 4 is not trained by worker 1",
     "float16 (",
     "float64 (",
+    "float32 (0,) has no header",
     "float32 (1,) has no header",
 ]
 
