@@ -30,7 +30,7 @@ class Sizes:
     Subclasses add fields; numbers, texts and tuples are possible.  What all workloads have is
     declared in class variables: ``default_attack``, ``metrics`` (the names that ``Task.evaluate``
     returns), ``unit`` (what throughput is counted in), ``data``, ``partition``, ``poisons_inputs``
-    (whether attacks may change inputs) and ``has_target``.
+    (whether attacks may change inputs) and ``has_target`` (whether the task has a ``target``).
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Sizes:
     partition: ClassVar[str] = "own"
     poisons_inputs: ClassVar[bool] = False  # whether attacks may change inputs, not only labels
     has_network: ClassVar[bool] = True  # of MXNet, whose precision can be chosen
-    has_target: ClassVar[Optional[bool]] = None  # for colluding attacks; None: the task knows
+    has_target: ClassVar[bool] = False  # whether the task says what attackers may be after
 
     def validate(self, n: int) -> None:
         """Raise a ConfigError if a size is illegal, or cannot be divided among n devices."""
@@ -178,8 +178,9 @@ def register_task(
         without presets has one, "small".
     **attributes
         Of the sizes: ``metrics`` (the names that ``evaluate`` returns), ``unit``,
-        ``default_attack``, ``data``, ``partition``, ``poisons_inputs``, and ``has_network``
-        (False for a workload without a Gluon network: ``--precision`` is then refused).
+        ``default_attack``, ``data``, ``partition``, ``poisons_inputs``, ``has_target`` (True for a
+        task that sets ``target``: attacks such as worst-case need it), and ``has_network`` (False
+        for a workload without a Gluon network: ``--precision`` is then refused).
 
     Raises
     ------
@@ -222,7 +223,7 @@ def _sizes_from(
     name: str, sizes: Union[None, Mapping[str, Any], Type[Sizes]], attributes: Dict[str, Any]
 ) -> Type[Sizes]:
     known = ("metrics", "unit", "default_attack", "data", "partition", "panels", "poisons_inputs")
-    known += ("has_network",)
+    known += ("has_network", "has_target")
     for attribute in attributes:
         require_name("attribute of the sizes", attribute, known)
     namespace = {**attributes, "task": name}

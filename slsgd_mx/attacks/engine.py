@@ -107,8 +107,8 @@ def find_misfit(choice: Choice[Attack], sizes: Any) -> Optional[str]:
             f"attack {choice.text} poisons inputs, which task {task} does not support: use a task "
             "with images (cifar or images)"
         )
-    if "target" in attack.needs and sizes.has_target is False:
-        return f"attack {choice.text} needs a target, and task {task} has none"
+    if "target" in attack.needs and not sizes.has_target:
+        return f"attack {choice.text} needs a target, and task {task} has none (has_target=False)"
     needs = attack.fits and attack.fits(sizes, choice.parameters)
     return f"attack {choice.text} needs {needs}" if needs else None
 

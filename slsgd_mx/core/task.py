@@ -74,7 +74,7 @@ class Task(abc.ABC):
     units_per_step : int
         Samples in a minibatch, for throughput.
     target : dict of arrays, optional
-        What a colluding attack may be after.
+        What a colluding attack may be after; the sizes then have ``has_target=True``.
     metric_names : tuple of str
         The names that ``evaluate`` returns, filled in from the sizes.
 

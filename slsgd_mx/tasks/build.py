@@ -7,6 +7,7 @@ from typing import Optional
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Task
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.system.precision import use_precision
 from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_name
@@ -23,6 +24,11 @@ def build_task(config: RunConfig, data_dir: Optional[Path] = None) -> Task:
 
 
 def complete(task: Task, config: RunConfig) -> Task:
-    """Tell a task the names of its metrics, which the configuration knows."""
+    """Tell a task the names of its metrics, which the configuration knows.
+
+    Raise a ConfigError if it has no target, though its sizes say so.
+    """
+    if config.sizes.has_target and task.target is None:
+        raise ConfigError(f"task {config.sizes.task} has has_target=True, but its target is None")
     task.metric_names = config.metrics
     return task

@@ -81,6 +81,27 @@ def test_a_workload_of_a_plugin(order):
     assert "Every device has a point." in said and "--dimension" in said and "tiny" in said
 
 
+def test_an_attack_that_needs_a_target_is_refused_before_training_where_there_is_none():
+    declared = TASK.replace('metrics=("distance",)', 'metrics=("distance",), has_target=True')
+    given = "{'x': np.zeros(config.sizes.dimension)}"
+    Path("without.py").write_text(TASK)
+    Path("promised.py").write_text(declared.replace('"points"', '"promised"'))
+    with_it = declared.replace(
+        "self.values = {", f"self.target = {given}\n        self.values = {{"
+    )
+    Path("with_it.py").write_text(with_it.replace('"points"', '"with-it"'))
+    line = "train --plugin {}.py {} --attack worst-case --q 1 --b 1 --out run"
+    for name, task, said in (
+        ("without", "points", "needs a target, and task points has none (has_target=False)"),
+        ("promised", "promised", "task promised has has_target=True, but its target is None"),
+    ):
+        result = call(line.format(name, task))
+        assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
+        assert not Path("run/metrics.csv").exists()
+    result = call(line.format("with_it", "with-it"))
+    assert result.exit_code == 0, result.output
+
+
 def test_images_of_a_file():
     y = np.arange(60) % 3
     x = np.random.default_rng(0).integers(0, 256, (60, 5, 5), np.uint8)

@@ -23,7 +23,6 @@ class ImageSizes(Sizes):
     panels: ClassVar[Tuple[str, ...]] = ("test_accuracy", "train_loss")  # of the paper's figures
     unit: ClassVar[str] = "images"  # what throughput is counted in
     poisons_inputs: ClassVar[bool] = True
-    has_target: ClassVar[Optional[bool]] = False
 
     shape: Tuple[int, ...]  # of one image
     classes: int

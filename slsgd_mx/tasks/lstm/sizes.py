@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Optional, Tuple
+from typing import Any, ClassVar, Tuple
 
 from slsgd_mx.validation import require, require_name, require_whole
 from slsgd_mx.workloads import Sizes
@@ -47,7 +47,6 @@ class Lstm(Sizes):
     metrics: ClassVar[Tuple[str, ...]] = ("train_loss", "test_loss", "test_perplexity")
     panels: ClassVar[Tuple[str, ...]] = ("test_perplexity", "train_loss")
     unit: ClassVar[str] = "tokens"
-    has_target: ClassVar[Optional[bool]] = False
 
     data: str = "wikitext2"
     partition: str = "shuffled"

@@ -30,6 +30,7 @@ class Problem(Sizes):
     unit: ClassVar[str] = "samples"
     data: ClassVar[str] = "synthetic"
     has_network: ClassVar[bool] = False
+    has_target: ClassVar[bool] = True
 
     objective: str = "quadratic"
     population: str = "symmetric"  # distribution of the devices' optima around the common one
