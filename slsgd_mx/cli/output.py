@@ -51,12 +51,12 @@ def as_given(text: str) -> str:
     return text
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "s") -> str:
     """
-    >>> count(1, "run"), count(0, "new run")
-    ('1 run', '0 new runs')
+    >>> count(1, "run"), count(0, "new run"), count(2, "process", "es")
+    ('1 run', '0 new runs', '2 processes')
     """
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{number} {noun}{plural * (number != 1)}"
 
 
 def print_json(document: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.output import count, print_json, say, table, wrap
 from slsgd_mx.cli.progress import duration
 from slsgd_mx.config import RunConfig
+from slsgd_mx.runs.records import Run
+from slsgd_mx.runs.selection import brief, in_common, short_names, varying
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Pool
 from slsgd_mx.system.machine import total_memory
@@ -54,8 +56,7 @@ def show_plan(
     for name, runs in wanted.items():
         for run in runs:
             users.setdefault(run, []).append(name)
-    for step in plan.steps:
-        say(f"{_state(step):32} {step.config.slug}  {_used(step, users)}")
+    _list_steps(plan, users)
     states = [step.outcome.state for step in plan.steps if step.wanted]
     done = sum(state in ("done", "diverged") for state in states)
     prefixes = sum(not step.wanted for step in plan.steps)
@@ -91,18 +92,29 @@ def _document(step: Step, figures: Sequence[str]) -> Dict[str, Any]:
     }
 
 
-def _state(step: Step) -> str:
-    config, state = step.config, step.outcome.state
-    if not step.left:
-        return state
-    return f"{state}: epochs {step.start + 1} to {config.epochs}"
-
-
-def _used(step: Step, users: Mapping[RunConfig, Sequence[str]]) -> str:
-    if not step.wanted:
-        return "(prefix of others)"
-    after = "" if step.prefix is None else f", after {step.prefix.config.slug}"
-    return f"({', '.join(users[step.config])}{after})"
+def _list_steps(plan: Plan, users: Mapping[RunConfig, Sequence[str]]) -> None:
+    """Print a line for each run: its epochs, in what it differs, where it starts, who needs it."""
+    runs = [
+        Run(step.folder, step.config.to_dict(), {}, {}, step.outcome.state, step.start)
+        for step in plan.steps
+    ]
+    names = short_names(runs, plan.home)
+    common = [f"{name}={brief(value)}" for name, value in in_common(runs).items()]
+    if common:
+        say(wrap(f"in common: {' '.join(common)}"))
+    differ = [name for name in varying(runs) if name != "epochs"]
+    rows = [
+        [
+            names[step.folder],
+            step.outcome.state,
+            f"{step.start + 1}-{step.config.epochs}" if step.left else f"{step.config.epochs}",
+            *(brief(run.symbols[name]) if name in run.symbols else "" for name in differ),
+            names[step.prefix.folder] if step.prefix else "",
+            ",".join(users[step.config]) if step.wanted else "others",
+        ]
+        for step, run in zip(plan.steps, runs)
+    ]
+    say(table(["run", "status", "epochs", *differ, "after", "for"], rows, first=3))
 
 
 def _forecast(
@@ -116,9 +128,11 @@ def _forecast(
         expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers)
     if not expected.includes_data:
         click.echo("the data are missing: the forecast omits their loading and memory", err=True)
-    say(
-        f"forecast for {processes * workers} process(es) of {threads} thread(s): "
+    using = f"{count(processes * workers, 'process', 'es')} of {count(threads, 'thread')}"
+    text = (
+        f"forecast for {using}: "
         f"{duration(expected.seconds)}, {expected.memory_bytes / 1e9:.1f} GB of memory, "
         f"{expected.disk_bytes / 1e9:.2f} GB of disk"
     )
+    say(wrap(text, hanging="  "))
     return {"processes": processes * workers, "threads": threads, **asdict(expected)}

@@ -100,8 +100,11 @@ def test_a_dry_run_lists_everything_and_computes_nothing(call, tmp_path):
     assert "runs: 9, of which 0 are finished; shared prefixes: 6" in said
     # 9 runs of 4 epochs; the 3 with alpha=0.8 share the first 2 with others
     assert "epochs to compute: 30 (without sharing between runs and figures: 36)" in said
-    assert re.search(r"forecast for 1 process\(es\) of 1 thread\(s\): \d+ (sec|min)\w+, ", said)
-    assert len(re.findall(r"^missing: epochs", said, re.M)) == 15
+    assert re.search(r"forecast for 1 process of 1 thread: \d+ (sec|min)\w+, ", said)
+    firsts = re.findall(r"^(\w{6})  missing +1-2 .* others$", said, re.M)
+    later = re.findall(r"^\w{6}  missing +3-4 .* (\w{6})  fig3$", said, re.M)
+    assert (len(firsts), len(later)) == (6, 9) and set(firsts) == set(later)
+    assert said.startswith("in common: task=cifar ") and max(map(len, said.splitlines())) <= 80
     assert not (tmp_path / "runs").exists() and not (tmp_path / "figures").exists()
 
 
@@ -114,9 +117,9 @@ def test_a_forecast_is_said_in_hours_and_gigabytes(call, monkeypatch):
 
     monkeypatch.setattr("slsgd_mx.sweeps.forecast.calibrate", calibrate)
     one = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "1").output
-    assert "1 thread(s): 10.0 hours, 1.5 GB of memory, 1.70 GB of disk" in one
+    assert "1 thread: 10.0 hours, 1.5 GB of memory, 1.70 GB of disk" in " ".join(one.split())
     two = call("fig3", *TINY, *IMAGES, "--dry-run", "--jobs", "2").output
-    assert "1 thread(s): 5.3 hours, 3.0 GB of memory, 1.90 GB of disk" in two
+    assert "1 thread: 5.3 hours, 3.0 GB of memory, 1.90 GB of disk" in " ".join(two.split())
 
 
 def test_figures_compute_what_is_missing_once(call, tmp_path):
