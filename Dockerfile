@@ -22,12 +22,11 @@ FROM debian:12.12-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates libgomp1 libquadmath0 python3 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --uid 1000 --create-home slsgd \
-    && install --directory --owner slsgd /work
+    && useradd --uid 1000 --create-home slsgd
 COPY --from=build /opt/slsgd-mx /opt/slsgd-mx
 # Also for a user without a home: docker run --user
-ENV PATH=/opt/slsgd-mx/bin:/usr/local/bin:/usr/bin:/bin MPLCONFIGDIR=/tmp/matplotlib SLSGD_MX_DATA=/work/data
+ENV PATH=/opt/slsgd-mx/bin:/usr/local/bin:/usr/bin:/bin MPLCONFIGDIR=/tmp/matplotlib SLSGD_MX_DATA=/home/slsgd/data
 USER 1000
-WORKDIR /work
+WORKDIR /home/slsgd
 ENTRYPOINT ["slsgd-mx"]
 CMD ["demo"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from slsgd_mx.cli.engines import current_engine
-from slsgd_mx.cli.output import print_json, run_document, say
+from slsgd_mx.cli.output import count, print_json, run_document, say
 from slsgd_mx.cli.progress import ProgressBar, headline
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, RunError
@@ -61,7 +61,7 @@ def finish(config: RunConfig, results: List[RunResult], home: Path) -> None:
             say(f"epoch {last['epoch']}{many}: {summarize(config, last)}")
     skipped = sum(int(row.get("skipped") or 0) for rows in runs for row in rows)
     if skipped:
-        say(f"in {skipped} epochs too few pushes were left, so the model did not change")
+        say(f"in {count(skipped, 'epoch')} too few pushes were left, so the model did not change")
     files = "curve.png, metrics.csv" if len(results) == 1 else "curve.png, curve.csv, seed*/"
     say(f"run folder: {home}  ({files})")
     stored = [load_run(result.folder) for result in results if result.rows]

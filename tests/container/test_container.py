@@ -105,3 +105,13 @@ def test_another_instruction_is_refused():
 def test_the_linter_accepts_it():
     done = subprocess.run(["hadolint", str(ROOT / "Dockerfile")], stdout=subprocess.PIPE, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_results_and_data_are_in_the_home_of_the_user_which_the_page_mounts():
+    steps = STAGES[-1].steps
+    (folder,) = [rest for name, rest in steps if name == "WORKDIR"]
+    variables = [read_variables(rest) for name, rest in steps if name == "ENV"]
+    assert variables[0]["SLSGD_MX_DATA"] == f"{folder}/data"
+    assert any(f"--create-home {folder[len('/home/') :]}" in rest for _, rest in steps)
+    mounted = re.findall(r'results:([^":]+)', (ROOT / "docs/containers.md").read_text())
+    assert len(mounted) == 3 and set(mounted) == {folder}
