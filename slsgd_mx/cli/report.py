@@ -112,6 +112,7 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
             raise click.UsageError("give --preset with the options of figures, or --task")
         return tuple(Variant(name, {}) for name in FIGURE_PRESETS)
     workload = take_workload("cifar", {**options, "preset": preset})
+    workload.refuse_to_set(())
     variant = Variant(
         workload.preset,
         workload.changes,

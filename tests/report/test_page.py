@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from helpers.blobs import write_arrays
+from helpers.command_line import call
 from helpers.report_runs import EVIL, arena, variant
 from helpers.run_folders import VALUES, keep, made_up_row, store_run
 
@@ -22,6 +24,7 @@ from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, judge_all
 from slsgd_mx.claims import from_json as claims_from_json
 from slsgd_mx.claims import to_json as claims_to_json
 from slsgd_mx.cli import main
+from slsgd_mx.data.arrays import sizes_in
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.build import draw_figure
@@ -332,6 +335,25 @@ def test_figures_of_another_workload_are_shown_from_runs(elsewhere, tmp_path, wo
     assert any(title in figure["title"] for figure in content["figures"])
 
 
+def test_figures_of_arrays_are_shown_from_runs(elsewhere):
+    """With the options of the figure: --arrays, --network and --set."""
+    write_arrays("my.npz")
+    chosen = dict(n=12, batch_size=5, epochs=2, alpha_decay_epoch=1, eval_every=1)
+    changes = {**chosen, "network": "mlp:width=4", **sizes_in(Path("my.npz"))}
+    wanted = Variant("smoke", changes, repeats=1, task="images")
+    for run in runs_of(figure_of("fig3", wanted), wanted):
+        store_run(Path("runs"), run, [1.0, 0.5])
+    words = "--preset smoke --task images --arrays my.npz --network mlp:width=4 "
+    words += " ".join(f"--set {name}={value}" for name, value in chosen.items())
+    done = call(f"report {words} --repeats 1")
+    assert done.exit_code == 0, done.output
+    content = json.loads(Reader(Path("report.html").read_text()).data)
+    (figure,) = [each for each in content["figures"] if "Figure 3: " in each["title"]]
+    assert "my.npz" in json.dumps(figure) and figure["panels"]
+    other = call(f"report {words.replace('width=4', 'width=5')} --repeats 1")
+    assert "0 figures" in other.output  # of another network there is no run
+
+
 def test_the_theory_is_found_next_to_figures():
     found = with_theory((LAPTOP, ROOT / "figures" / "theory"))
     assert [folder.name for folder in found] == ["laptop", "theory"]
@@ -366,6 +388,14 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch):
         (["--figures", ".", "--watch"], "--watch needs --runs"),
         (["--figures", ".", "--epochs", "3"], "give --preset with the options of figures"),
         (["--figures", ".", "--every", "0"], "0.0 is not in the range 1<=x<=3600"),
+        (
+            ["--figures", ".", "--network", "mlp"],
+            "give --preset with the options of figures, or --t",
+        ),
+        (["--figures", ".", "--preset", "smoke", "--network", "mlp"], "go with --task images"),
+        (["--figures", ".", "--preset", "smoke", "--set", "n=6"], "--set goes with --task"),
+        (["--figures", ".", "--task", "images", "--set", "b=4"], "--set b=... is not possible"),
+        (["--runs", ".", "--task", "images", "--set", "size=4"], "'size' is not part of a conf"),
     ],
 )
 def test_wrong_calls(elsewhere, words, said):
