@@ -38,6 +38,7 @@ OF_A_RUN = ("config.json", "manifest.json", "metrics.csv", PUSHES, *CLOSING, MOD
 CLAIMS = ("claims.json", "claims.md")
 MOST_MEMBERS = 100_000
 MOST_FOLDERS = 8  # around a file
+MOST_NAME = 155  # bytes of a folder's name in an archive: more than that tar cannot hold
 MOST_TEXT = 1 << 28  # bytes of a file that is not a model
 SMALL, MOST_RATIO = 1 << 24, 100  # an archive may unpack to 16 MB + 100 times its own size
 WHY_LEFT_OUT = "The model was left out when this run was packed (slsgd-mx runs pack --models).\n"
@@ -87,6 +88,9 @@ def pack_runs(
     members = {}
     for path in finished:
         name = path.resolve().name if path == home else path.relative_to(home).as_posix()
+        name = "/".join(map(_shorten, name.split("/")))
+        if f"{name}/config.json" in members:
+            raise RunError(f"nothing is packed, because two runs would be called {name}")
         members.update({f"{name}/{file}": content for file, content in _content(path, models)})
     for path in others:
         members[path.name if path.name in CLAIMS else f"theory/{path.name}"] = path
@@ -103,6 +107,17 @@ def pack_runs(
             files.sync(beside)
         size = archive.stat().st_size
     return Packed(finished, [path for path in folders if path not in finished], size)
+
+
+def _shorten(folder: str) -> str:
+    """A folder's name in an archive: of a long one the middle is left out, never the identity.
+
+    >>> _shorten("run"), len(_shorten(200 * "x" + "-0123456789ab")), _shorten(200 * "x")[-3:]
+    ('run', 155, 'xxx')
+    """
+    tail = len("-0123456789ab-repeats")
+    fits = len(folder) <= MOST_NAME
+    return folder if fits else folder[: MOST_NAME - tail] + folder[-tail:]
 
 
 def _content(path: Path, models: bool) -> Iterator[tuple]:

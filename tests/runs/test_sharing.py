@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import tarfile
 
 import pytest
@@ -83,6 +84,21 @@ def test_equal_runs_give_equal_archives(home, archive, tmp_path):
     pack_runs([run.path for run in load_runs(home)], home, tmp_path / "b.tar.gz")
     assert (tmp_path / "b.tar.gz").read_bytes() == archive.read_bytes()
     assert str(tmp_path).encode() not in gzip.decompress(archive.read_bytes())
+
+
+def test_long_names_of_folders_are_shortened_but_keep_the_identity(tmp_path, tiny):
+    """An archive of the plainest kind holds folders of 155 bytes; rules and attacks make more."""
+    home, config = tmp_path / "runs", tiny(epochs=2)
+    folder = home / f"{180 * 'x'}-{config.identity}"
+    train(config, folder)
+    pack_runs([folder], home, tmp_path / "a.tar.gz")
+    (path,) = unpack_runs(tmp_path / "a.tar.gz", tmp_path / "theirs").new
+    assert len(path.name) == 155 and path.name.endswith(f"-{config.identity}")
+    assert read_outcome(path, config).state == "done" and numbers(path)[0] == numbers(folder)[0]
+    other = home / f"{190 * 'x'}-{config.identity}"
+    shutil.copytree(folder, other)
+    with pytest.raises(RunError, match="nothing is packed, because two runs would be called x"):
+        pack_runs([folder, other], home, tmp_path / "b.tar.gz")
 
 
 def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypatch):
