@@ -8,7 +8,7 @@ from typing import Any, Mapping, Optional
 import click
 
 from slsgd_mx.cli.options import SYMBOLS, UNAMBIGUOUS, given, pick_formerly_out, spell, with_options
-from slsgd_mx.cli.output import json_option, wants_json
+from slsgd_mx.cli.output import COPIES, json_option, wants_json
 
 FIGURES = pick_formerly_out(
     "figures", help="Folder for claims.json and claims.md. Default: they are not written."
@@ -69,6 +69,11 @@ def claims(
     if variant.config("cifar").sizes.data == "synthetic":
         click.echo("synthetic data: these verdicts only show how claims are judged", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]
+    archive = click.get_current_context().meta.get(COPIES, {}).get(str(runs))
+    if missing and archive:
+        unpack = f"slsgd-mx runs unpack {archive} --runs DIR"
+        click.echo(f"runs are missing: to compute them, first {unpack}", err=as_json)
+        return
     where = {} if runs == Path("runs") else {"runs": runs}
     if set(missing) - set(THEORY):
         asked = {**given(repeats=repeats, seed=seed, alphas=alphas), **asked, **where}

@@ -306,9 +306,11 @@ def test_a_local_run_that_is_not_finished_is_named(home, archive, tmp_path, tiny
 
 
 def test_what_is_printed_names_the_archive_and_not_its_copy(archive):
-    for words in (["runs"], ["runs", "--json"], ["runs", "verify"]):
+    claims = ["claims", "--preset", "smoke"]
+    for words in (["runs"], ["runs", "--json"], ["runs", "verify"], claims):
         said = call(*words, "--runs", archive).output
         assert str(archive) in said and "slsgd-mx-" not in said
+    assert f"first slsgd-mx runs unpack {archive} --runs DIR" in said  # nothing is computed there
     archive.write_bytes(archive.read_bytes()[:-200])
     said = call("runs", "--runs", archive)
     assert said.exit_code == 1 and "slsgd-mx-" not in said.output
