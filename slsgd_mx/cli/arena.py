@@ -67,8 +67,6 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     Why did it fail?      slsgd-mx arena --preset smoke --cell krum alie
     What will it take?    slsgd-mx arena --preset laptop --dry-run
     """
-    from slsgd_mx.errors import RunError
-
     sweep = take_sweep(options)
     grid, folder = _grid(options, sweep.servers["servers"] if sweep.servers else 1)
     _check_cells(grid, cells)
@@ -83,7 +81,7 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     failed = sweep.compute(plan)
     missing = dict(line.split(": ", 1) for line in _write(grid, sweep.runs, folder, curves, cells))
     if failed or missing:
-        raise RunError(f"not finished:\n{by_reason({**missing, **failed})}\nRun the command again")
+        raise sweep.unfinished({**missing, **failed})
 
 
 def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:

@@ -18,7 +18,7 @@ from slsgd_mx.cli.options import (
     with_options,
 )
 from slsgd_mx.cli.output import print_json, say
-from slsgd_mx.cli.sweeping import WORKLOAD, Workload, by_reason, running, take_sweep, take_workload
+from slsgd_mx.cli.sweeping import WORKLOAD, Workload, running, take_sweep, take_workload
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
 RUNNING = ("released", "repeats", *running(pick_formerly_out("figures")))
@@ -26,7 +26,6 @@ RUNNING = ("released", "repeats", *running(pick_formerly_out("figures")))
 
 def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     """Plan; then show what the plan will take, or compute it and draw."""
-    from slsgd_mx.errors import RunError
     from slsgd_mx.figures.adapted import figure_of
     from slsgd_mx.figures.variants import runs_of
 
@@ -48,11 +47,7 @@ def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     drawn, missing = draw_all(names, variant, sweep.runs, folder)
     print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
-        text = by_reason({**missing, **failed})
-        way = "Run the command again"
-        if sweep.draw_only:
-            way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
-        raise RunError(f"not finished:\n{text}\n{way}")
+        raise sweep.unfinished({**missing, **failed})
 
 
 def _variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:

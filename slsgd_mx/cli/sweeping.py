@@ -12,6 +12,7 @@ import click
 from slsgd_mx.cli.engines import server_options
 from slsgd_mx.cli.options import given, pick
 from slsgd_mx.cli.output import json_option
+from slsgd_mx.errors import RunError
 
 WORKLOAD = (
     "task",
@@ -114,6 +115,13 @@ class Sweep:
         if self.draw_only:
             return {}
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
+
+    def unfinished(self, missing: Dict[str, str]) -> RunError:
+        """The error that names what is missing, and the way to get it."""
+        way = "Run the command again"
+        if self.draw_only:
+            way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
+        return RunError(f"not finished:\n{by_reason(missing)}\n{way}")
 
 
 def take_sweep(options: Dict[str, Any]) -> Sweep:

@@ -122,6 +122,7 @@ def test_an_arena_of_a_plugin_has_its_own_partition_and_preset():
     line = "arena --plugin own.py --task blobs --rule median --attack ipm --b 2 --draw-only"
     result = call(f"{line} --set gamma=0.2 --json")
     assert result.exit_code == 1 and "not finished" in result.output
+    assert "Nothing is computed with --draw-only or from an archive" in result.output
     (folder,) = Path("figures").iterdir()
     assert folder.name == "blobs-small-attack-ipm-b-2-gamma-0.2-rule-median"
     content = json.loads((folder / "arena.json").read_text())
