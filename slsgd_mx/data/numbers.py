@@ -16,8 +16,10 @@ MOST = 23  # bytes of a short word
 LENGTH = np.uint64(56)  # position of the length in the first integer
 WIDE, LONG = np.uint64(8 << 56), np.uint64(24 << 56)  # first integers of longer words are larger
 MASKS = np.array([(1 << 8 * length) - 1 for length in range(9)], np.uint64)
-# Odd, to mix the bits; random, so that nobody can write a text whose words all have one place.
-FACTORS = np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1)
+LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
+# Random, so that nobody can write a text whose words share a place: with 64-bit factors of 32-bit
+# values, two words do so with a probability of about one in the number of places.
+FACTORS = np.frombuffer(os.urandom(48), np.uint64).reshape(3, 2)
 PLACES = 1 << 12  # in the smallest table
 BLOCK = 1 << 15  # words that move to a larger table at once
 
@@ -83,9 +85,9 @@ class Numbers:
 
     def _place(self, words: np.ndarray) -> np.ndarray:
         """Return where to look for each word first, int64."""
-        mixed = words[0] * FACTORS[0]
-        for word, factor in zip(words[1:], FACTORS[1:]):
-            mixed += word * factor
+        mixed = np.zeros(words.shape[1], np.uint64)
+        for part, (low, high) in zip(words, FACTORS):
+            mixed += (part & LOW) * low + (part >> HALF) * high
         return (mixed >> np.uint64(65 - len(self.places).bit_length())).astype(np.int64)
 
     def _claim(self, place: np.ndarray, words: np.ndarray) -> np.ndarray:

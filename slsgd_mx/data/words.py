@@ -1,8 +1,5 @@
 """Text to token ids, in pieces: no list of all words is ever made.
 
-Short words that were seen before are found with NumPy, a piece at a time; only the others become
-Python strings.
-
 Words and lines are separated as by ``str.split`` and ``str.splitlines``, and ids are numbered as by
 GluonNLP's ``CorpusDataset`` and ``Vocab``; both need a minute and many gigabytes for 256 MB.
 """
@@ -23,6 +20,7 @@ from slsgd_mx.validation import check_between
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
 PIECE = 1 << 18  # bytes of text split at once
+COUNTED = 1 << 22  # words counted at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
 
@@ -47,7 +45,7 @@ ODD_SPACES = [
 
 
 def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
-    """Return the number of every word, and of ``<eos>`` at every line end; int32, (N,).
+    """Return the number of every word, and of a line end or ``<eos>`` for each line; int32, (N,).
 
     Raises a DataError unless this is UTF-8 text that ends in a line end.
     """
@@ -72,7 +70,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
 
 
 def _number_piece(raw: bytes, text: str, numbers: Numbers) -> bytes:
-    """The numbers of the words of a piece, as bytes of int32."""
+    """The numbers of the words and line ends of a piece, as bytes of int32."""
     kinds = KINDS[np.frombuffer(raw, np.uint8)]
     doubtful = np.flatnonzero(kinds == DOUBTFUL)
     if _any_space(raw, doubtful):
@@ -133,14 +131,16 @@ def _split(text: str) -> List[str]:
 def vocabulary(
     numbers: Numbers, train: np.ndarray, vocab_size: Optional[int]
 ) -> Tuple[np.ndarray, int]:
-    """Return the id of each number, int32 (len(numbers),), and the number of types.
+    """Return the id of each number, int32 (numbers.count,), and the number of types.
 
     ``<unk>`` is 0 and ``<eos>`` is 1, then come the words of `train`, the most frequent first and
     ties in character order; the words after the first `vocab_size` types and those that `train`
     lacks are ``<unk>``.
     """
     unk, eos, line_end = numbers.find(b"<unk><eos>\n", np.array([0, 5, 10]), np.array([5, 10, 11]))
-    counts = np.bincount(train, minlength=numbers.count)
+    counts = np.zeros(numbers.count, np.int64)
+    for start in range(0, len(train), COUNTED):  # bincount makes a copy that is twice as large
+        counts += np.bincount(train[start : start + COUNTED], minlength=numbers.count)
     counts[[unk, eos, line_end]] = 0  # not ordinary words
     words = np.flatnonzero(counts)
     most = len(SPECIAL) + len(words)

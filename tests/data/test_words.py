@@ -137,7 +137,7 @@ def test_ids_equal_a_plain_implementation(monkeypatch, seed, factor):
     monkeypatch.setattr(table, "PLACES", 4)
     monkeypatch.setattr(table, "BLOCK", 10)
     if factor is not None:
-        monkeypatch.setattr(table, "FACTORS", np.zeros(3, np.uint64))
+        monkeypatch.setattr(table, "FACTORS", np.zeros((3, 2), np.uint64))
     train, other = random_texts(seed)
     found, numbers = encode(train.encode())
     found_other, numbers = encode(other.encode(), numbers)
@@ -160,7 +160,20 @@ def test_every_process_puts_words_into_other_places():
     another = importlib.util.module_from_spec(table.__spec__)
     table.__spec__.loader.exec_module(another)
     assert not (another.FACTORS == table.FACTORS).any()
-    assert (table.FACTORS % np.uint64(2) == 1).all()
+
+
+@pytest.mark.parametrize("bytes_that_differ", [(6, 14), (14, 22), (10, 18), (0, 4), (3, 7)])
+def test_words_that_differ_in_two_bytes_are_spread(monkeypatch, bytes_that_differ):
+    factors = np.random.default_rng(1).integers(0, 1 << 64, (3, 2), np.uint64)
+    monkeypatch.setattr(table, "FACTORS", factors)
+    kinds = np.full((32, 32, 24), ord("@"), np.uint8)
+    kinds[..., 23] = ord("\n")
+    kinds[..., bytes_that_differ[0]] += np.arange(32, dtype=np.uint8)[:, None]
+    kinds[..., bytes_that_differ[1]] += np.arange(32, dtype=np.uint8)
+    _, numbers = encode(kinds.tobytes())
+    numbers.places = np.zeros(4096, np.int32)
+    places = numbers._place(numbers.parts[:, : numbers.count])
+    assert len(places) > 1024 and np.bincount(places).max() < 10
 
 
 def test_odd_spaces_are_found_among_all_characters():
