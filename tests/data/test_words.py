@@ -1,14 +1,18 @@
 """Words and their ids equal those of GluonNLP, however the text is cut."""
 
+import importlib.util
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slsgd_mx.data import numbers as table
 from slsgd_mx.data import words
-from slsgd_mx.data.words import SPACE, SPECIAL, Numbers, number_words, vocabulary
+from slsgd_mx.data.numbers import Numbers
+from slsgd_mx.data.words import SPACE, SPECIAL, number_words, vocabulary
 from slsgd_mx.errors import DataError
 
 SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
@@ -29,7 +33,7 @@ TEXT = st.lists(st.sampled_from([*WORDS, *SPACES, "\n", "\r\n", " ", " ", " "]),
 
 
 def encode(raw, numbers=None):
-    numbers = numbers or Numbers((word, i) for i, word in enumerate(SPECIAL))
+    numbers = numbers or Numbers()
     return number_words(bytearray(raw), numbers, "text"), numbers
 
 
@@ -95,18 +99,81 @@ def test_a_progress_bar_appears_on_a_terminal(monkeypatch, capsys):
     assert "text:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("slots", [1, 18])
-def test_words_of_every_length_are_told_apart(monkeypatch, slots):
-    """Also where many of them have the same place among the short words."""
-    monkeypatch.setattr(words, "SLOTS", slots)
-    monkeypatch.setattr(words, "PIECE", 100)
-    kinds = [letter * length for length in range(1, 20) for letter in ("a", "b", "\u2013")]
-    kinds += ["a" * length + "b" for length in range(1, 20)]
-    text = "".join(f" {word}\n {word} {word[::-1]} " for word in kinds * 2) + "\n"
-    found, numbers = encode(text.encode())
-    names = list(numbers)
-    assert [names[i] for i in found] == text.replace("\n", " <eos> ").split()
-    assert len(names) == len(set(names))
+def plain_words(text):
+    """The words of a text and an <eos> for each line, without NumPy."""
+    return [word for line in text.splitlines() for word in [*line.split(), "<eos>"]]
+
+
+def plain_ids(train, other, size):
+    """The ids of two texts and the number of types, without NumPy."""
+    counts = Counter(plain_words(train))
+    names = sorted(set(counts) - set(SPECIAL), key=lambda word: (-counts[word], word))
+    names = [*SPECIAL, *names][:size]
+    ids = {word: i for i, word in enumerate(names)}
+    return [[ids.get(word, 0) for word in plain_words(text)] for text in (train, other)], len(names)
+
+
+def random_texts(seed):
+    """Two texts of words of all lengths, most of them rare and many with the same beginning."""
+    rng = np.random.default_rng(seed)
+    letters = [*"ab", "\0", "\x01", "\u00c4", "\u3042", "\ufeff", "\U0001f600"]
+
+    def draw(choices, count):
+        return [choices[i] for i in rng.integers(0, len(choices), count)]
+
+    kinds = ["".join(draw(letters[: 1 + i % 8], 1 + i % 11)) for i in range(300)]
+    kinds += [*SPECIAL, *("a" * i for i in range(1, 40)), *("a" * i + "b" for i in range(40))]
+    kinds += ["a" * i + "\0" * j for i in (1, 7, 8, 22, 23, 24) for j in (1, 2)]
+    spaces = [" ", " ", "  ", "\n", " \n", "\n\n", *(["\r\n", *SPACES] if seed % 2 else [])]
+    for size in (800, 300):
+        yield "".join(map("".join, zip(draw(kinds, size), draw(spaces, size)))) + "\n"
+
+
+@pytest.mark.parametrize("factor", [None, 0], ids=["spread", "all in one place"])
+@pytest.mark.parametrize("seed", range(6))
+def test_ids_equal_a_plain_implementation(monkeypatch, seed, factor):
+    """Also where the table grows, and where all words have the same place in it."""
+    monkeypatch.setattr(words, "PIECE", [200, 2000, 1 << 18][seed % 3])
+    monkeypatch.setattr(table, "PLACES", 4)
+    monkeypatch.setattr(table, "BLOCK", 10)
+    if factor is not None:
+        monkeypatch.setattr(table, "FACTORS", np.zeros((3, 2), np.uint64))
+    train, other = random_texts(seed)
+    found, numbers = encode(train.encode())
+    found_other, numbers = encode(other.encode(), numbers)
+    for size in (None, 100, 3):
+        ids, types = vocabulary(numbers, found, size)
+        expected = [ids[found].tolist(), ids[found_other].tolist()], types
+        assert expected == plain_ids(train, other, size)
+
+
+def test_long_words_with_the_same_beginning_do_not_fill_the_table(monkeypatch):
+    """Each would be compared with all others: with a million of them, loading would not end."""
+    names = [b"https://example.org/pages/%d" % i for i in range(5000)]
+    _, numbers = encode(b" ".join(names) + b" a b\n")
+    assert numbers.count > 5000
+    assert np.count_nonzero(numbers.places) == 3  # a, b and the line end
+
+
+def test_every_process_puts_words_into_other_places():
+    """So that no text can be written whose words all have the same place."""
+    another = importlib.util.module_from_spec(table.__spec__)
+    table.__spec__.loader.exec_module(another)
+    assert not (another.FACTORS == table.FACTORS).any()
+
+
+@pytest.mark.parametrize("bytes_that_differ", [(6, 14), (14, 22), (10, 18), (0, 4), (3, 7)])
+def test_words_that_differ_in_two_bytes_are_spread(monkeypatch, bytes_that_differ):
+    factors = np.random.default_rng(1).integers(0, 1 << 64, (3, 2), np.uint64)
+    monkeypatch.setattr(table, "FACTORS", factors)
+    kinds = np.full((32, 32, 24), ord("@"), np.uint8)
+    kinds[..., 23] = ord("\n")
+    kinds[..., bytes_that_differ[0]] += np.arange(32, dtype=np.uint8)[:, None]
+    kinds[..., bytes_that_differ[1]] += np.arange(32, dtype=np.uint8)
+    _, numbers = encode(kinds.tobytes())
+    numbers.places = np.zeros(4096, np.int32)
+    places = numbers._place(numbers.parts[:, : numbers.count])
+    assert len(places) > 1024 and np.bincount(places).max() < 10
 
 
 def test_odd_spaces_are_found_among_all_characters():
@@ -115,7 +182,7 @@ def test_odd_spaces_are_found_among_all_characters():
     def found(text):
         raw = bytearray(text.encode())
         doubtful = np.flatnonzero(words.KINDS[np.frombuffer(raw, np.uint8)] == words.DOUBTFUL)
-        return words._any_space(raw, doubtful)
+        return words._any_space(bytes(raw), doubtful)
 
     codes = [i for i in range(0x21, sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
     assert not found(" \n".join(chr(i) for i in codes if not chr(i).isspace()) + " \n")
