@@ -31,12 +31,12 @@ floor
     tables compared have in common.
 """
 
-from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, judge_all
+from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, judge_all, judge_theory
 from slsgd_mx.claims.checks import FAILS, HOLDS, OPEN, Check, Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
 from slsgd_mx.claims.report import from_json, to_json, to_markdown, to_text
 
 __all__ = [
     "CLAIMS", "FAILS", "HOLDS", "OPEN", "THEORY", "Check", "Claim", "Evidence", "Verdict",
-    "decide", "from_json", "judge_all", "to_json", "to_markdown", "to_text",
+    "decide", "from_json", "judge_all", "judge_theory", "to_json", "to_markdown", "to_text",
 ]  # fmt: skip

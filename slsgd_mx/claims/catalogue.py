@@ -152,3 +152,9 @@ def judge_all(home: Path, variant: Variant, figures: Optional[Path] = None) -> L
     """The verdict of every claim on the runs in ``home`` and, where they lack, on tables."""
     evidence = Evidence(Path(home), variant, figures)
     return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]
+
+
+def judge_theory(home: Path) -> List[Verdict]:
+    """The verdicts of C10 to C12, on the tables in ``home/theory``."""
+    evidence = Evidence(Path(home), Variant("smoke", {}))  # no run of a preset is looked at
+    return [decide(name, CLAIMS[name].judge(evidence)) for name in THEORY]

@@ -76,13 +76,15 @@ class Commands(click.Group):
         signals.install()
         try:
             return super().invoke(ctx)
-        except (SlsgdError, ImportError, OSError, KeyboardInterrupt) as error:
+        except (SlsgdError, KeyboardInterrupt) as error:
             raise failure(error) from error
         except Exception as error:
             why = explain_failure(error)
-            if not why:
-                raise
-            raise Failure(why, 1) from error
+            if why:
+                raise Failure(why, 1) from error
+            if isinstance(error, (ImportError, OSError)):
+                raise failure(error) from error
+            raise
 
 
 def failure(error: BaseException) -> Failure:

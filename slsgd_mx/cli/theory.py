@@ -52,8 +52,8 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: 
 
     Tables are kept in RUNS/theory; if you interrupt it, the same command continues. Pictures and
     their numbers go to FIGURES, and so do assumptions-*.csv and proof-*.csv, which say which steps
-    of the proofs hold as printed. docs/theory.md explains every picture. Afterwards, slsgd-mx
-    claims judges C10 to C12.
+    of the proofs hold as printed, and the verdicts on C10 to C12 (claims.json, claims.md).
+    docs/theory.md explains every picture. slsgd-mx claims judges all claims.
     """
     from slsgd_mx.system.threads import available_cores, set_threads
 
@@ -66,6 +66,8 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: 
     compute_missing([case for p in parts for case in cases_of(p)], folder, seeds,
                     jobs or available_cores())  # fmt: skip
     print_json({each: report(each, folder, figures, seeds) for each in parts})
+    if part == "all":
+        write_verdicts(runs, figures, seeds)
     where = "" if runs == Path("runs") else f" --runs {quote(str(runs))}"
     say(f"verdicts on C10 to C12: slsgd-mx claims{where}")
 
@@ -82,6 +84,16 @@ def compute_missing(cases: Sequence[Any], folder: Path, seeds: int, processes: i
     total = sum(job.epochs for job in jobs)
     with Counter(total, "epochs of theory:") as bar:
         compute(folder, jobs, min(processes, len(jobs)), bar.update)
+
+
+def write_verdicts(runs: Path, figures: Path, seeds: int) -> None:
+    """Write the verdicts on C10 to C12 next to the pictures, where the report finds them."""
+    from slsgd_mx.claims import judge_theory, to_json, to_markdown
+    from slsgd_mx.cli.claims import write
+
+    verdicts = judge_theory(runs)
+    text = to_json(verdicts, {"preset": "theory", "seeds": list(range(seeds))})
+    write({"claims.json": text, "claims.md": to_markdown(verdicts)}, figures)
 
 
 def report(part: str, folder: Path, figures: Path, seeds: int) -> Dict[str, Any]:

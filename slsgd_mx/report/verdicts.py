@@ -13,6 +13,7 @@ from slsgd_mx.report.pictures import made_up, seeds_in_words
 from slsgd_mx.system.files import read_text
 
 VERDICTS = (HOLDS, FAILS, OPEN)
+THEORY = "Problems of the theory"  # in place of a preset
 
 
 def from_runs(home: Path, variant: Variant) -> Dict[str, Any]:
@@ -61,5 +62,5 @@ def entry(text: str, source: str) -> Dict[str, Any]:
         )
     seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
     which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
-    note = ", ".join(filter(None, [f"Preset {preset}", which]))
+    note = ", ".join(filter(None, [THEORY if preset == "theory" else f"Preset {preset}", which]))
     return {"source": source, "preset": preset, "note": f"{note}.", "claims": claims}

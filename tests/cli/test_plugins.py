@@ -140,6 +140,20 @@ def test_a_broken_plugin_in_a_child_process_is_one_sentence(monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("import nowhere", "ModuleNotFoundError in plug-in own.py: No module named 'nowhere'"),
+        ("open('nowhere')", "FileNotFoundError in plug-in own.py: [Errno 2] No such file"),
+    ],
+)
+def test_what_a_plugin_lacks_when_it_trains_is_said_with_its_name(line, said):
+    body = "self.values = {"
+    Path("own.py").write_text(TASK.replace(body, f"{line}\n        {body}"))
+    result = call("train --plugin own.py points --out run")
+    assert result.exit_code == 1 and said in result.output and line in result.output
+
+
 def test_an_error_in_a_plugin_shows_its_lines_and_no_others():
     Path("broken.py").write_text(
         "from slsgd_mx import register_attack\n\n"

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from slsgd_mx.claims import HOLDS, OPEN
 from slsgd_mx.cli import main
+from slsgd_mx.cli.theory import write_verdicts
+from slsgd_mx.report.verdicts import from_folder
 from slsgd_mx.system.processes import environment
 from slsgd_mx.theory import cases
 from slsgd_mx.theory.tables import read_rows
@@ -44,6 +47,15 @@ def test_the_command_from_nothing_to_the_verdict(elsewhere):
     said = call("claims", "--preset", "smoke").output
     assert "holds            b=0, alpha=1: slope of log error over log c 1.9" in said
     assert "what to do now: slsgd-mx theory computes what C10, C11 lack" in said
+    write_verdicts(Path("runs"), Path("figures/theory"), seeds=2)  # as after all parts
+    found = from_folder(Path("figures/theory"), [])
+    checks = {
+        claim["id"]: [check["verdict"] for check in claim["checks"]] for claim in found["claims"]
+    }
+    assert list(checks) == ["C10", "C11", "C12"] and checks["C12"][0] == HOLDS
+    assert set(checks["C10"] + checks["C11"]) == {OPEN}  # their cases were not computed
+    assert found["note"] == "Problems of the theory, seeds 0 to 1."
+    assert "C12" in Path("figures/theory/claims.md").read_text()
     again = call("theory", "prop1", "--quick")
     assert "nothing to compute: 2 seeds of 18 cases in runs/theory" in again.output
 
