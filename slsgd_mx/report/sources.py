@@ -73,8 +73,11 @@ def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfi
     runs, folders = [], {}
     for path in find_folders(home):
         try:
-            runs.append(load_run(path))
-            folders[read_config(path)] = path
+            run = load_run(path)
+            runs.append(run)
+            config = read_config(path)
+            if config not in folders or run.status == "done":  # of copies, one that is finished
+                folders[config] = path
         except (RunError, ConfigError, OSError) as error:
             problems.append(str(error))
     return runs, folders

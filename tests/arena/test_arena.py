@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,19 @@ def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path
     (found,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
     assert found.setting.threat == stored.setting.threat
     assert found.workload.startswith("cifar, n=20, k=8, T=8, ")
+
+
+def test_runs_of_different_versions_of_a_plugin_are_not_repeats_of_each_other(tmp_path):
+    arena = small(attacks=("negation",))
+    runs = {}
+    for run in arena.runs():
+        for digest in ("1" * 64, "2" * 64) if run.rule == "median" else (None,):
+            stored = replace(run)
+            if digest:
+                object.__setattr__(stored, "sources", (("mine.py", digest),))
+            store_run(tmp_path, stored, [0.5] * (run.epochs // run.eval_every))
+            runs[stored] = tmp_path / stored.slug
+    boards = find_boards(runs)
+    assert [len(s.values) for board in boards for s in board.scores.values()] == [1] * 8
+    endings = [board.workload.rpartition(", ")[2] for board in boards]
+    assert endings == ["mine.py (111111111111)", "mine.py (222222222222)"]

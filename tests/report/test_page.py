@@ -139,6 +139,17 @@ def test_boards_are_found_among_runs_as_the_arena_reads_them(home):
             assert (board.scores[pair].mean, board.scores[pair].diverged) == (score.mean, 0)
 
 
+def test_of_copies_of_a_run_a_finished_one_counts_once(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+        copy = tmp_path / "z" / config.slug  # it is read after the original
+        shutil.copytree(tmp_path / config.slug, copy)
+        (copy / "DONE").unlink()
+    (board,) = gather(Request(tmp_path))["arena"]
+    texts = {cell["text"] for row in board["maps"]["accuracy"] for cell in row[:-1]}
+    assert texts == {"0.300"}
+
+
 def test_claims_survive_json(home):
     verdicts_now = judge_all(home, variant())
     about, found = claims_from_json(claims_to_json(verdicts_now, {"preset": "smoke"}))
