@@ -139,6 +139,20 @@ def test_boards_are_found_among_runs_as_the_arena_reads_them(home):
             assert (board.scores[pair].mean, board.scores[pair].diverged) == (score.mean, 0)
 
 
+def test_one_sentence_names_the_plugins_that_the_arena_lacks(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+    changed = sorted(tmp_path.glob("*/config.json"))[:3]
+    for number, path in enumerate(changed):
+        values = json.loads(path.read_text())
+        source = [["mine.py", "1" * 64], ["task.py", "2" * 64]][: 1 + number]
+        path.write_text(json.dumps({**values, "rule": "unheard", "sources": source}))
+    data = gather(Request(tmp_path))
+    (said,) = data["problems"]
+    assert said.startswith("3 runs use mine.py, task.py: give --plugin for each")
+    assert len(data["runs"]["rows"]) == len(arena().runs())
+
+
 def test_of_copies_of_a_run_a_finished_one_counts_once(tmp_path):
     for config in arena().runs():
         store_run(tmp_path, config, [0.2, 0.3])
