@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
@@ -120,19 +121,22 @@ def _absent(score: Score) -> str:
 
 def _draw(grids: Sequence[Grid], path: Paths, title: str, note: str) -> List[Path]:
     paths = as_paths(path)
-    width = 2.6 + 0.92 * len(grids[0].columns)
-    height = 1.5 + 0.42 * len(grids[0].rules)
     across = 1 if len(grids) == 1 else 2
     down = -(-len(grids) // across)
-    with new_figure(width * across, height * down + 0.7) as figure:
+    width = max(5.2, 2.6 + 0.92 * len(grids[0].columns)) * across
+    title, note = textwrap.fill(title, int(10 * width)), textwrap.fill(note, int(15 * width))
+    above, below = (0.08 + size * len(t.splitlines()) for size, t in ((0.25, title), (0.15, note)))
+    height = (1.5 + 0.42 * len(grids[0].rules)) * down + above + below
+    with new_figure(width, height) as figure:
         axes = figure.subplots(down, across, squeeze=False)
         for ax in list(axes.flat)[len(grids) :]:
             ax.remove()
         for grid, ax in zip(grids, axes.flat):
             _draw_grid(ax, grid)
-        figure.suptitle(title, fontsize=13)
-        figure.text(0.5, 0.008, note, ha="center", va="bottom", fontsize=8, color=GREY, wrap=True)
-        figure.tight_layout(rect=(0, 0.04 / down + 0.02, 1, 0.995))
+        figure.text(0.5, 1 - 0.08 / height, title, ha="center", va="top", fontsize=13)
+        place = {"ha": "center", "va": "bottom", "fontsize": 8, "color": GREY}
+        figure.text(0.5, 0.06 / height, note, **place)
+        figure.tight_layout(rect=(0, below / height, 1, 1 - above / height))
         return write(figure, paths)
 
 

@@ -215,6 +215,19 @@ def test_pictures(tmp_path):
         path.unlink()
 
 
+def test_texts_around_a_small_heat_map_are_inside_the_picture(tmp_path, monkeypatch):
+    arena = small(attacks=("negation",))
+    boards = results.read_boards(arena, tmp_path)
+    kept = []
+    monkeypatch.setattr(pictures, "write", lambda figure, paths: kept.append(figure))
+    title = "Share of the poisoned pushes that the rule used (synthetic data)"
+    pictures.draw_used(boards, tmp_path / "x.png", title, 4 * "This is small print. ")
+    (figure,) = kept
+    boxes = [text.get_window_extent(figure.canvas.get_renderer()) for text in figure.texts]
+    assert len(boxes) == 2
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
 def test_table_is_readable_as_csv(tmp_path):
     from slsgd_mx.system.files import write_csv
 
