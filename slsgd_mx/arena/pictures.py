@@ -12,6 +12,7 @@ import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN, METRIC
 from slsgd_mx.arena.results import Board, Score
+from slsgd_mx.arena.verdict import best_of
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, new_figure, write
@@ -36,7 +37,7 @@ class Grid:
     texts: List[List[str]]
     colours: Sequence[str]  # from the lowest to the highest value
     top: float  # the highest value
-    framed: Optional[Tuple[int, int]] = None  # the row and column of a cell with a frame
+    framed: Sequence[Tuple[int, int]] = ()  # the rows and columns of cells with a frame
     bars: Sequence[float] = field(default_factory=tuple)  # vertical lines
 
 
@@ -51,7 +52,7 @@ def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> Li
 
 
 def accuracies(board: Board) -> Grid:
-    """Dark means broken; a frame marks the best worst case."""
+    """Dark means broken; frames mark the best worst case, that of several rules if they tie."""
     worst = [board.worst(rule) for rule in board.rules]
     ends = np.array([math.nan if score is None else score.mean for score in worst])
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
@@ -60,6 +61,7 @@ def accuracies(board: Board) -> Grid:
         for rule, score in zip(board.rules, worst)
     ]
     last = len(board.columns)
+    best = best_of({rule: score for rule, score in zip(board.rules, worst) if score is not None})
     return Grid(
         _title(board),
         board.rules,
@@ -68,7 +70,7 @@ def accuracies(board: Board) -> Grid:
         texts,
         DARK,
         max(0.1, np.nanmax(values)) if np.isfinite(values).any() else 1.0,
-        (int(np.nanargmax(ends)), last) if np.isfinite(ends).any() else None,
+        [(board.rules.index(rule), last) for rule in best],
         (0.5, last - 0.5),
     )
 
@@ -156,8 +158,7 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
         dark = (share < 0.55) if grid.colours is DARK else (share > 0.55 and not math.isnan(value))
         size = 8 if max(map(len, text.split("\n"))) <= 6 else 6.5
         ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
-    if grid.framed is not None:
-        row, column = grid.framed
+    for row, column in grid.framed:
         edge = Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")
         ax.add_patch(edge)
     for place in grid.bars:

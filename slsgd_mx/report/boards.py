@@ -82,7 +82,7 @@ def _map(grid: Grid) -> List[List[Dict[str, Any]]]:
             share = None if math.isnan(value) else value / grid.top
             colour = None if share is None else mixed(grid.colours, share)
             light = colour is not None and _is_dark(colour)
-            framed = grid.framed == (i, j)
+            framed = (i, j) in grid.framed
             row.append({"text": text, "colour": colour, "light": light, "framed": framed})
         cells.append(row)
     return cells

@@ -106,6 +106,18 @@ def test_scores_are_means_over_seeds_and_the_worst_attack_decides(tmp_path):
     assert results.missing_runs([board]) == []
 
 
+def test_rules_that_tie_are_all_named_and_framed(tmp_path):
+    arena = small()
+    store(arena, tmp_path, {**ACCURACY, ("mean", "negation"): 0.6004, ("mean", "gaussian"): 0.7})
+    (board,) = results.read_boards(arena, tmp_path)
+    first = verdict.verdict(board)[0]
+    assert first == "Best worst case: mean (under negation) and median (under gaussian), 0.600."
+    assert pictures.accuracies(board).framed == [(0, 3), (1, 3)]
+    store(arena, tmp_path / "other")
+    (board,) = results.read_boards(arena, tmp_path / "other")
+    assert pictures.accuracies(board).framed == [(1, 3)]
+
+
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     arena = small()
     store(arena, tmp_path, {k: v for k, v in ACCURACY.items() if k != ("mean", "gaussian")})
