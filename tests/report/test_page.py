@@ -36,6 +36,7 @@ from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.runs.pushes import Pushes, to_text
 from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.stored import read_picture
 
@@ -249,6 +250,17 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
     assert len(found["problems"]) == 1 and words in found["problems"][0]
     assert name in found["problems"][0]
     assert found["figures"] == found["claims"] == found["arena"] == found["theory"] == []
+
+
+def test_a_rule_that_does_not_tell_what_it_used_has_no_empty_picture(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+        used = (1.0, 0.5) if config.rule == "median" else None
+        rows = [Pushes(epoch, (3, 4), (1,), used) for epoch in (1, 2)]
+        (tmp_path / config.slug / "pushes.csv").write_text(to_text(rows))
+    (board,) = gather(Request(tmp_path))["arena"]
+    found = {rule: row[1]["pushes"]["used"] for rule, row in zip(board["rules"], board["cells"])}
+    assert found == {"median": [[1, 0.5], [1, 0.5]], "trimmed-mean": []}
 
 
 def test_a_damaged_record_of_pushes_is_named(home, tmp_path):

@@ -123,8 +123,9 @@ function cellDetail(cell) {
   if (numbers.length) box.append(make("p", { class: "soft" }, `Last half of the epochs: ${numbers.join("; ")}.`));
   const card = figureCard({ ...cell, title: "", note: "" }, "");
   const panels = card.querySelector(".panels");
-  if (cell.pushes) panels.append(pushesChart(cell.pushes));
-  else box.append(make("p", { class: "soft" }, "Which pushes were kept is recorded in the run folders: give them with --runs."));
+  if (cell.pushes && cell.pushes.used.length) panels.append(pushesChart(cell.pushes));
+  else box.append(make("p", { class: "soft" }, cell.pushes ? "The share of each push that the rule used is not recorded for this rule."
+    : "Which pushes were kept is recorded in the run folders: give them with --runs."));
   panels.removeAttribute("style");
   box.append(panels, card.querySelector(".legend"));
   return box;
