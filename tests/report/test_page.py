@@ -252,6 +252,14 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
     assert found["figures"] == found["claims"] == found["arena"] == found["theory"] == []
 
 
+def test_a_report_of_an_arena_alone_counts_its_boards(home, tmp_path):
+    grid = arena()
+    (tmp_path / "arena.json").write_text(to_json(grid, read_boards(grid, home)))
+    result = call(f"report --figures {tmp_path} --html {tmp_path}/r.html")
+    assert result.exit_code == 0 and f"1 arena board: open {tmp_path}/r.html" in result.output
+    assert "0 " not in result.output.partition(":")[0]
+
+
 def test_a_rule_that_does_not_tell_what_it_used_has_no_empty_picture(tmp_path):
     for config in arena().runs():
         store_run(tmp_path, config, [0.2, 0.3])

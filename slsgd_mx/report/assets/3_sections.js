@@ -19,7 +19,7 @@ function showSummary() {
   const tile = (value, words) => tiles.push(make("div", { class: "tile" }, make("b", {}, String(value)), make("span", {}, words)));
   const runs = DATA.runs.rows.length;
   for (const { status } of DATA.runs.rows) states[status] = (states[status] || 0) + 1;
-  tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}`);
+  if (runs) tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}`);
   if (epochs) tile(epochs.toLocaleString("en"), "epochs computed");
   if (seconds) tile(duration(seconds), "of training, all runs together");
   if (DATA.figures.length) tile(DATA.figures.length, plural(DATA.figures.length, "figure"));
