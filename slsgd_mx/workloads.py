@@ -19,6 +19,8 @@ from slsgd_mx.validation import require_name
 
 Named = Union[str, Callable[..., Any]]  # "module:name", imported on use, or the function itself
 
+OWN = "own"  # the data or the partition of a workload that does not name them
+
 # The preset of a workload that has none of its own, and the base of those it has.
 SMALL = dict(n=20, k=10, batch_size=10, epochs=40, alpha_decay_epoch=20, eval_every=2)
 
@@ -50,8 +52,8 @@ class Sizes:
     default_attack: ClassVar[str] = "negation"
     metrics: ClassVar[Tuple[str, ...]] = ("loss",)
     unit: ClassVar[str] = "samples"  # what throughput is counted in
-    data: ClassVar[str] = "own"  # "synthetic" if it is made up; titles of pictures say so
-    partition: ClassVar[str] = "own"
+    data: ClassVar[str] = OWN  # "synthetic" if it is made up; titles of pictures say so
+    partition: ClassVar[str] = OWN
     poisons_inputs: ClassVar[bool] = False  # whether attacks may change inputs, not only labels
     has_network: ClassVar[bool] = True  # of MXNet, whose precision can be chosen
     has_target: ClassVar[bool] = False  # whether the task says what attackers may be after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
@@ -11,6 +12,7 @@ import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN, METRIC
 from slsgd_mx.arena.results import Board, Score
+from slsgd_mx.arena.verdict import best_of
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, new_figure, write
@@ -35,7 +37,7 @@ class Grid:
     texts: List[List[str]]
     colours: Sequence[str]  # from the lowest to the highest value
     top: float  # the highest value
-    framed: Optional[Tuple[int, int]] = None  # the row and column of a cell with a frame
+    framed: Sequence[Tuple[int, int]] = ()  # the rows and columns of cells with a frame
     bars: Sequence[float] = field(default_factory=tuple)  # vertical lines
 
 
@@ -50,7 +52,7 @@ def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> Li
 
 
 def accuracies(board: Board) -> Grid:
-    """Dark means broken; a frame marks the best worst case."""
+    """Dark means broken; frames mark the best worst case, that of several rules if they tie."""
     worst = [board.worst(rule) for rule in board.rules]
     ends = np.array([math.nan if score is None else score.mean for score in worst])
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
@@ -59,6 +61,7 @@ def accuracies(board: Board) -> Grid:
         for rule, score in zip(board.rules, worst)
     ]
     last = len(board.columns)
+    best = best_of({rule: score for rule, score in zip(board.rules, worst) if score is not None})
     return Grid(
         _title(board),
         board.rules,
@@ -67,7 +70,7 @@ def accuracies(board: Board) -> Grid:
         texts,
         DARK,
         max(0.1, np.nanmax(values)) if np.isfinite(values).any() else 1.0,
-        (int(np.nanargmax(ends)), last) if np.isfinite(ends).any() else None,
+        [(board.rules.index(rule), last) for rule in best],
         (0.5, last - 0.5),
     )
 
@@ -120,19 +123,22 @@ def _absent(score: Score) -> str:
 
 def _draw(grids: Sequence[Grid], path: Paths, title: str, note: str) -> List[Path]:
     paths = as_paths(path)
-    width = 2.6 + 0.92 * len(grids[0].columns)
-    height = 1.5 + 0.42 * len(grids[0].rules)
     across = 1 if len(grids) == 1 else 2
     down = -(-len(grids) // across)
-    with new_figure(width * across, height * down + 0.7) as figure:
+    width = max(5.2, 2.6 + 0.92 * len(grids[0].columns)) * across
+    title, note = textwrap.fill(title, int(10 * width)), textwrap.fill(note, int(15 * width))
+    above, below = (0.08 + size * len(t.splitlines()) for size, t in ((0.25, title), (0.15, note)))
+    height = (1.5 + 0.42 * len(grids[0].rules)) * down + above + below
+    with new_figure(width, height) as figure:
         axes = figure.subplots(down, across, squeeze=False)
         for ax in list(axes.flat)[len(grids) :]:
             ax.remove()
         for grid, ax in zip(grids, axes.flat):
             _draw_grid(ax, grid)
-        figure.suptitle(title, fontsize=13)
-        figure.text(0.5, 0.008, note, ha="center", va="bottom", fontsize=8, color=GREY, wrap=True)
-        figure.tight_layout(rect=(0, 0.04 / down + 0.02, 1, 0.995))
+        figure.text(0.5, 1 - 0.08 / height, title, ha="center", va="top", fontsize=13)
+        place = {"ha": "center", "va": "bottom", "fontsize": 8, "color": GREY}
+        figure.text(0.5, 0.06 / height, note, **place)
+        figure.tight_layout(rect=(0, below / height, 1, 1 - above / height))
         return write(figure, paths)
 
 
@@ -152,8 +158,7 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
         dark = (share < 0.55) if grid.colours is DARK else (share > 0.55 and not math.isnan(value))
         size = 8 if max(map(len, text.split("\n"))) <= 6 else 6.5
         ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
-    if grid.framed is not None:
-        row, column = grid.framed
+    for row, column in grid.framed:
         edge = Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")
         ax.add_patch(edge)
     for place in grid.bars:

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple
 from slsgd_mx.arena.grid import ATTACKS, CLEAN, RULES, Cell, Setting, why_illegal
 from slsgd_mx.arena.results import METRIC, Board, score_cell
 from slsgd_mx.attacks import find_attack
-from slsgd_mx.config import RunConfig
+from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.prefix import prefix_of
@@ -22,29 +22,55 @@ Group = Dict[Tuple[str, str], List[RunConfig]]  # (rule, attack) -> runs, one fo
 def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
     """A board for each group of two or more rules under one or more attacks, all else equal.
 
-    A rule without b stands on the boards of every b.  Shared prefixes of other runs are left out.
+    A rule without b stands on the boards of every b, and a run without plug-ins on those of every
+    version of an edited plug-in.  Shared prefixes of other runs are left out.
     """
-    prefixes = {prefix_of(run) for run in folders}
+    prefixes = {(prefix_of(run), run.sources) for run in folders}
     found: Dict[RunConfig, List[RunConfig]] = {}
     for run in folders:
-        if METRIC in run.sizes.metrics and run not in prefixes:
+        # ``replace`` looks the plug-ins up anew, so versions are compared with what was stored.
+        if METRIC in run.sizes.metrics and (replace(run), run.sources) not in prefixes:
             found.setdefault(_without_factors(run), []).append(run)
     boards = []
-    for base, runs in found.items():
-        trims = sorted({run.b for run in runs if find_rule(run.rule).uses_b}) or [0]
-        threats = sorted({_threat(run) for run in runs if run.attacked})
-        for (q, poisoned), b in product(threats, trims):
-            group: Group = {}
-            for run in runs:
-                same = not run.attacked or _threat(run) == (q, poisoned)
-                if same and (run.b == b or not find_rule(run.rule).uses_b):
-                    group.setdefault((run.rule, attack_name(run)), []).append(run)
-            attacked = {rule for rule, attack in group if attack != CLEAN}
-            if len(attacked) > 1:
-                group = {cell: each for cell, each in group.items() if cell[0] in attacked}
-                setting = Setting(_partition(base), q, b, base.alpha, poisoned or None)
-                boards.append(_board(base, setting, group, folders))
+    for base, every in found.items():
+        for version, runs in _versions(every):
+            trims = sorted({run.b for run in runs if find_rule(run.rule).uses_b}) or [0]
+            threats = sorted({_threat(run) for run in runs if run.attacked})
+            for (q, poisoned), b in product(threats, trims):
+                group = _group(runs, (q, poisoned), b)
+                if group:
+                    setting = Setting(_partition(base), q, b, base.alpha, poisoned or None)
+                    boards.append(_board(base, setting, group, folders, version))
     return boards
+
+
+def _versions(runs: Sequence[RunConfig]) -> List[Tuple[str, List[RunConfig]]]:
+    """The runs with the same version of each plug-in, and the edited plug-ins in words."""
+    digests: Dict[str, List[str]] = {}
+    for name, digest in sorted({source for run in runs for source in run.sources}):
+        digests.setdefault(name, []).append(digest)
+    found = []
+    for chosen in product(*digests.values()):
+        version = dict(zip(digests, chosen))
+        same = [run for run in runs if all(version[name] == each for name, each in run.sources)]
+        used = {name for run in same for name, _ in run.sources}
+        if used == set(version):  # else this combination was never computed
+            edited = [(n, d) for n, d in version.items() if len(digests[n]) > 1]
+            found.append((show_sources(edited) if edited else "", same))
+    return found
+
+
+def _group(runs: Sequence[RunConfig], threat: Tuple[int, int], b: int) -> Group:
+    """The runs of one board by cell; empty if fewer than two rules are attacked."""
+    group: Group = {}
+    for run in runs:
+        same = not run.attacked or _threat(run) == threat
+        if same and (run.b == b or not find_rule(run.rule).uses_b):
+            group.setdefault((run.rule, attack_name(run)), []).append(run)
+    attacked = {rule for rule, attack in group if attack != CLEAN}
+    if len(attacked) < 2:
+        return {}
+    return {cell: each for cell, each in group.items() if cell[0] in attacked}
 
 
 def _threat(run: RunConfig) -> Tuple[int, int]:
@@ -78,7 +104,11 @@ def _without_factors(run: RunConfig) -> RunConfig:
 
 
 def _board(
-    base: RunConfig, setting: Setting, group: Group, folders: Dict[RunConfig, Path]
+    base: RunConfig,
+    setting: Setting,
+    group: Group,
+    folders: Dict[RunConfig, Path],
+    version: str,
 ) -> Board:
     rules = _in_order(RULES, (rule for rule, _ in group))
     columns = _in_order((CLEAN, *ATTACKS), [CLEAN, *(attack for _, attack in group)])
@@ -91,7 +121,7 @@ def _board(
             cell = Cell(rule, attack, tuple(runs), why)
             scores[rule, attack] = score_cell(cell, outcomes, folders)
     sizes = f"n={base.n}, k={base.k}, T={base.epochs}, {base.sizes.amount}"
-    workload = f"{base.sizes.task}, {sizes}"
+    workload = ", ".join(filter(None, [base.sizes.task, sizes, version]))
     return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload)
 
 

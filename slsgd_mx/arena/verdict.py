@@ -16,9 +16,8 @@ def verdict(board: Board) -> List[str]:
     known = {rule: score for rule, score in worst.items() if score is not None}
     lines = []
     if known:
-        best = best_of(known)
         lines.append(
-            f"Best worst case: {best}, {known[best].mean:.3f} under {known[best].cell.attack}."
+            f"Best worst case: {_in_words({rule: known[rule] for rule in best_of(known)})}."
         )
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
@@ -34,9 +33,21 @@ def verdict(board: Board) -> List[str]:
     return lines
 
 
-def best_of(worst: Dict[str, Score]) -> str:
-    """The rule with the best worst case, the first of equals."""
-    return max(worst, key=lambda rule: worst[rule].mean)
+def best_of(worst: Dict[str, Score]) -> List[str]:
+    """The rules with the best worst case: several if they are equal in the digits shown."""
+    shown = {rule: f"{score.mean:.3f}" for rule, score in worst.items()}
+    best = max(shown.values(), key=float, default="")
+    return [rule for rule in worst if shown[rule] == best]
+
+
+def _in_words(best: Dict[str, Score]) -> str:
+    """The best rules, which are equal, with their accuracy and the attacks on them."""
+    value = f"{next(iter(best.values())).mean:.3f}"
+    attacks = {score.cell.attack for score in best.values()}
+    if len(attacks) == 1:
+        return f"{' and '.join(best)}, {value} under {attacks.pop()}"
+    pairs = [f"{rule} (under {score.cell.attack})" for rule, score in best.items()]
+    return f"{' and '.join(pairs)}, {value}"
 
 
 def compare_alphas(boards: Sequence[Board]) -> List[str]:
@@ -61,7 +72,8 @@ def _compare(usual: Board, other: Board) -> List[str]:
     for number, board in enumerate((other, usual)):
         worst = {rule: pair[1 - number] for rule, pair in both.items()}
         best = best_of(worst)
-        bests.append(f"{worst[best].mean:.3f} with alpha={board.setting.alpha:g} ({best})")
+        with_alpha = f"with alpha={board.setting.alpha:g} ({' and '.join(best)})"
+        bests.append(f"{worst[best[0]].mean:.3f} {with_alpha}")
     raised = sum(after.mean > before.mean for before, after in both.values())
     setting = usual.setting
     return [

@@ -177,13 +177,16 @@ def _words(title: str, lines: list) -> str:
 
 
 def _note(grid: Any) -> str:
+    from slsgd_mx.workloads import OWN
+
     config = grid.runs()[0]
     seeds = f"seed {grid.seed}"
     if grid.repeats > 1:
         seeds = f"seeds {grid.seed} to {grid.seed + grid.repeats - 1}"
-    data = "embedded synthetic images" if config.sizes.data == "synthetic" else config.sizes.data
+    own = {"synthetic": "Data: embedded synthetic images, ", OWN: ""}
+    data = own.get(config.sizes.data, f"Data: {config.sizes.data}, ")
     workload = "" if grid.usual else f"Workload: {config.sizes.title}. "
     return (
-        f"{workload}Data: {data}, {config.sizes.amount}; n={config.n}, k={config.k}, "
+        f"{workload}{data}{config.sizes.amount}; n={config.n}, k={config.k}, "
         f"T={config.epochs}; {seeds}."
     )

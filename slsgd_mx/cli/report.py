@@ -86,8 +86,21 @@ def report(
     print_json(
         {"file": html, **sections, "runs": len(data["runs"]["rows"]), "problems": data["problems"]}
     )
-    found = f"{count(len(data['runs']['rows']), 'run')}, {count(sections['figures'], 'figure')}"
-    say(f"{found}: open {html} in a browser")
+    say(f"{_found(data)}: open {html} in a browser")
+
+
+def _found(data: Dict[str, Any]) -> str:
+    """How much the page shows; without runs, only what there is."""
+    runs = len(data["runs"]["rows"])
+    numbers = {
+        "run": runs,
+        "figure": len(data["figures"]),
+        "arena board": len(data["arena"]),
+        "theory picture": len(data["theory"]),
+        "claim": sum(len(group["claims"]) for group in data["claims"]),
+    }
+    always = ("run", "figure") if runs or not any(numbers.values()) else ()
+    return ", ".join(count(n, name) for name, n in numbers.items() if n or name in always)
 
 
 def _check_folders(runs: Optional[Path], folders: Tuple[Path, ...], watch: bool) -> None:

@@ -184,7 +184,7 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     slsgd-mx runs compare runs/one runs/other
     slsgd-mx runs compare 3f9a1c 77b2e0 --metric test_loss --picture loss.svg
     """
-    from slsgd_mx.errors import RunError
+    from slsgd_mx.errors import ConfigError, RunError
     from slsgd_mx.figures.comparison import plot_runs
     from slsgd_mx.runs.selection import brief, short_names, varying
 
@@ -202,6 +202,9 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     differ = varying(chosen)
     measured = [name for name in chosen[0].metrics if all(name in run.metrics for run in chosen)]
     measured = list(metrics) or measured
+    if not measured:
+        each = "; ".join(f"{names[run.path]} has {', '.join(run.metrics)}" for run in chosen)
+        raise ConfigError(f"the runs have no metric in common: {each}")
     plot_runs(chosen, list(metrics) or None, picture)
     rows, documents = [], []
     for run in chosen:

@@ -44,7 +44,9 @@ from slsgd_mx.runs.metrics import epochs_to
 from slsgd_mx.runs.proof import read_closing
 from slsgd_mx.runs.status import Outcome, read_outcome
 from slsgd_mx.system.files import write_csv
+from slsgd_mx.workloads import OWN
 
+SUCCESS = "attack_success"
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
 PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its model as in DONE
 UNPROVEN = ("", "")
@@ -155,10 +157,15 @@ def _draw_used(
 
 def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     """The curves of one run, or of its repeats, in the run folder."""
-    title = f"{config.sizes.task}, {data_name(config)} ({config.sizes.partition})"
+    named = config.sizes.partition != OWN
+    title = joined(config.sizes.task, data_name(config)) + f" ({config.sizes.partition})" * named
     title += precision_in_words(config)
     title = joined(title, threat(config), attackers(config))
-    draw(metric_panels(config, {label_of(config): runs}), path, title, data_note(config))
+    lines = {label_of(config): runs}
+    panels = metric_panels(config, lines)
+    if all(SUCCESS in row for rows in runs for row in rows):  # of a backdoor, which it measures
+        panels.append(_metric_panel(config, lines, SUCCESS))
+    draw(panels, path, title, data_note(config))
 
 
 def label_of(config: RunConfig) -> str:
@@ -173,14 +180,15 @@ def label_of(config: RunConfig) -> str:
 
 def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:
     """The paper's panels for this task, with a curve for each label."""
-    return [
-        Panel(
-            *title_of(metric, config.sizes.task),
-            [metric_curve(label, runs, metric) for label, runs in lines.items()],
-            decay_epoch=decay_epoch_of([config]),
-        )
-        for metric in config.sizes.panels
-    ]
+    return [_metric_panel(config, lines, metric) for metric in config.sizes.panels]
+
+
+def _metric_panel(config: RunConfig, lines: Dict[str, Repeats], metric: str) -> Panel:
+    return Panel(
+        *title_of(metric, config.sizes.task),
+        [metric_curve(label, runs, metric) for label, runs in lines.items()],
+        decay_epoch=decay_epoch_of([config]),
+    )
 
 
 def write_curves(path: Path, config: RunConfig, lines: Dict[str, Repeats]) -> None:
@@ -219,7 +227,8 @@ def attackers(config: RunConfig) -> str:
 
 
 def data_name(config: RunConfig) -> str:
-    return "synthetic data" if config.sizes.data == "synthetic" else config.sizes.data
+    """The data in a title; empty for a workload that does not name them."""
+    return {"synthetic": "synthetic data", OWN: ""}.get(config.sizes.data, config.sizes.data)
 
 
 def precision_in_words(config: RunConfig) -> str:
@@ -232,10 +241,10 @@ def precision_in_words(config: RunConfig) -> str:
 
 
 def data_note(config: RunConfig) -> str:
-    """The small print under a picture: which data it shows."""
+    """The small print under a picture: which data it shows, if they have a name."""
     if config.sizes.data == "synthetic":
         return "Synthetic data: an embedded, made-up stand-in."
-    return f"Data: {config.sizes.data}."
+    return f"Data: {config.sizes.data}." if config.sizes.data != OWN else ""
 
 
 def plain(label: str) -> str:
@@ -260,7 +269,7 @@ def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     many = dict.fromkeys(run.poisoned_devices for run in runs if run.poisoned_devices)
     said += [f" {count} of {config.n} devices are poisoned." for count in many]
     said += [f" Rule: {', '.join(rules)}."]
-    return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}"
+    return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}".strip()
 
 
 def metric_figure(

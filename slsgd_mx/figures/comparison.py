@@ -16,6 +16,7 @@ from slsgd_mx.figures.style import Paths, as_paths, write
 from slsgd_mx.runs.records import Run, load_run
 from slsgd_mx.runs.selection import brief, describe, in_common, labels, show
 from slsgd_mx.tasks.sizes import SIZES
+from slsgd_mx.workloads import OWN, WORKLOADS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,11 +142,12 @@ def _remark(runs: Sequence[Run]) -> str:
 def _title(runs: Sequence[Run]) -> str:
     """The workload, its data, and the attack if all runs have the same."""
     tasks = dict.fromkeys(run.config["task"] for run in runs)
-    data = dict.fromkeys(str(run.symbols.get("data", "synthetic")) for run in runs)
+    data = dict.fromkeys(filter(None, map(_data_of, runs)))
     names = ["synthetic data" if name == "synthetic" else name for name in data]
     attacks = {(run.symbols.get("attack"), run.symbols.get("q")) for run in runs}
     attack, q = attacks.pop() if len(attacks) == 1 else (None, None)
-    words = [" and ".join(tasks), " and ".join(names), *[f"{attack}, q={q}"] * bool(attack)]
+    words = [" and ".join(tasks), *[" and ".join(names)] * bool(names)]
+    words += [f"{attack}, q={q}"] * bool(attack)
     precisions = {run.symbols.get("precision", "float32") for run in runs}
     words += sorted(precisions) if precisions != {"float32"} else []
     return ", ".join(words)
@@ -156,5 +158,23 @@ def _note(runs: Sequence[Run], left_out: int) -> str:
     text = ", ".join(f"{name}={brief(value)}" for name, value in common.items())
     same = f"In common: {text}." if text else ""
     missing = f" {left_out} runs without an evaluation are not shown." if left_out else ""
-    made_up = any(run.symbols.get("data", "synthetic") == "synthetic" for run in runs)
-    return f"{'Synthetic data. ' if made_up else ''}{same}{missing}"
+    return f"{_about_data(runs)}{same}{missing}"
+
+
+def _about_data(runs: Sequence[Run]) -> str:
+    """Whether data are synthetic, and of which workload if not of all."""
+    names = dict.fromkeys(_data_of(run) for run in runs)
+    if "synthetic" not in names:
+        return ""
+    if len(names) == 1:
+        return "Synthetic data. "
+    each = dict.fromkeys(f"{_data_of(run) or 'its own'} ({run.config['task']})" for run in runs)
+    return f"Data: {', '.join(each)}. "
+
+
+def _data_of(run: Run) -> str:
+    """The name of the data; empty for the own data of a plug-in's workload."""
+    task = run.config["task"]
+    usual = WORKLOADS[task].sizes.data if task in WORKLOADS else OWN
+    name = str(run.symbols.get("data", usual))
+    return "" if name == OWN else name

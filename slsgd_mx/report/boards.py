@@ -82,7 +82,7 @@ def _map(grid: Grid) -> List[List[Dict[str, Any]]]:
             share = None if math.isnan(value) else value / grid.top
             colour = None if share is None else mixed(grid.colours, share)
             light = colour is not None and _is_dark(colour)
-            framed = grid.framed == (i, j)
+            framed = (i, j) in grid.framed
             row.append({"text": text, "colour": colour, "light": light, "framed": framed})
         cells.append(row)
     return cells
@@ -124,7 +124,10 @@ def _cell(board: Board, rule: str, attack: str, places: Dict[str, Path]) -> Dict
 
 
 def _pushes(runs: Sequence[Any], places: Dict[str, Path]) -> Optional[Dict[str, Any]]:
-    """How much of each push the rule used, of the first seed; None if it is not recorded."""
+    """How much of each push the rule used, of the first seed; None if there is no folder.
+
+    ``used`` is empty if the rule does not tell it.
+    """
     for run in runs:
         try:
             rows = read_pushes(places[run.identity]) if run.identity in places else []
@@ -133,7 +136,8 @@ def _pushes(runs: Sequence[Any], places: Dict[str, Path]) -> Optional[Dict[str, 
         shown: List[Pushes] = rows[:: -(-len(rows) // MOST_EPOCHS)] if rows else []
         if shown:
             slots = max(len(row.devices) for row in shown)
-            used = [list(row.used or ()) for row in shown]
+            told = [row for row in shown if row.used]
+            used = [list(row.used or ()) for row in shown] if told else []
             return {
                 "seed": run.seed,
                 "epochs": [row.epoch for row in shown],

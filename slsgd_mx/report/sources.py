@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from slsgd_mx import __version__
+from slsgd_mx.arena.grid import METRIC
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.variants import Variant
@@ -70,14 +71,38 @@ def gather(request: Request) -> Dict[str, Any]:
 
 def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfig, Path]]:
     """All run folders, and those whose configuration this version understands."""
-    runs, folders = [], {}
+    runs, folders, strange = [], {}, []
     for path in find_folders(home):
+        run = None
         try:
-            runs.append(load_run(path))
-            folders[read_config(path)] = path
+            run = load_run(path)
+            runs.append(run)
+            config = read_config(path)
+            if config not in folders or run.status == "done":  # of copies, one that is finished
+                folders[config] = path
         except (RunError, ConfigError, OSError) as error:
-            problems.append(str(error))
+            if run is not None and _plugins_of(run):
+                strange.append(run)
+            else:
+                problems.append(str(error))
+    problems += _about_plugins([run for run in strange if METRIC in run.metrics])
     return runs, folders
+
+
+def _plugins_of(run: Run) -> List[str]:
+    found = run.config.get("sources")
+    pairs = found if isinstance(found, list) else []
+    return [str(pair[0]) for pair in pairs if isinstance(pair, list) and len(pair) == 2]
+
+
+def _about_plugins(runs: Sequence[Run]) -> List[str]:
+    """One sentence for all runs that the arena could show if their plug-ins were given."""
+    names = sorted({name for run in runs for name in _plugins_of(run)})
+    if not names:
+        return []
+    them = f"{len(runs)} runs use" if len(runs) > 1 else "1 run uses"
+    each = " for each" if len(names) > 1 else ""
+    return [f"{them} {', '.join(names)}: give --plugin{each} to see them in the arena, too"]
 
 
 def _add_runs(

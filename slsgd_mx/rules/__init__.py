@@ -179,7 +179,7 @@ def register_rule(
         from the inner products of their updates x_i - x_{t-1}.
     **attributes
         Of ``slsgd_mx.rules.Rule``: ``parameters``, ``legal``, ``uses_b``, ``uses_previous``,
-        ``random``, ``summary``.
+        ``random``, ``kept``, ``summary``.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,18 @@ def test_scores_are_means_over_seeds_and_the_worst_attack_decides(tmp_path):
         "median: the strongest attack is gaussian, 0.610 (0.810 without attack)",
     ]
     assert results.missing_runs([board]) == []
+
+
+def test_rules_that_tie_are_all_named_and_framed(tmp_path):
+    arena = small()
+    store(arena, tmp_path, {**ACCURACY, ("mean", "negation"): 0.6004, ("mean", "gaussian"): 0.7})
+    (board,) = results.read_boards(arena, tmp_path)
+    first = verdict.verdict(board)[0]
+    assert first == "Best worst case: mean (under negation) and median (under gaussian), 0.600."
+    assert pictures.accuracies(board).framed == [(0, 3), (1, 3)]
+    store(arena, tmp_path / "other")
+    (board,) = results.read_boards(arena, tmp_path / "other")
+    assert pictures.accuracies(board).framed == [(1, 3)]
 
 
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
@@ -214,6 +227,19 @@ def test_pictures(tmp_path):
         path.unlink()
 
 
+def test_texts_around_a_small_heat_map_are_inside_the_picture(tmp_path, monkeypatch):
+    arena = small(attacks=("negation",))
+    boards = results.read_boards(arena, tmp_path)
+    kept = []
+    monkeypatch.setattr(pictures, "write", lambda figure, paths: kept.append(figure))
+    title = "Share of the poisoned pushes that the rule used (synthetic data)"
+    pictures.draw_used(boards, tmp_path / "x.png", title, 4 * "This is small print. ")
+    (figure,) = kept
+    boxes = [text.get_window_extent(figure.canvas.get_renderer()) for text in figure.texts]
+    assert len(boxes) == 2
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+
+
 def test_table_is_readable_as_csv(tmp_path):
     from slsgd_mx.system.files import write_csv
 
@@ -260,3 +286,19 @@ def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path
     (found,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
     assert found.setting.threat == stored.setting.threat
     assert found.workload.startswith("cifar, n=20, k=8, T=8, ")
+
+
+def test_runs_of_different_versions_of_a_plugin_are_not_repeats_of_each_other(tmp_path):
+    arena = small(attacks=("negation",))
+    runs = {}
+    for run in arena.runs():
+        for digest in ("1" * 64, "2" * 64) if run.rule == "median" else (None,):
+            stored = replace(run)
+            if digest:
+                object.__setattr__(stored, "sources", (("mine.py", digest),))
+            store_run(tmp_path, stored, [0.5] * (run.epochs // run.eval_every))
+            runs[stored] = tmp_path / stored.slug
+    boards = find_boards(runs)
+    assert [len(s.values) for board in boards for s in board.scores.values()] == [1] * 8
+    endings = [board.workload.rpartition(", ")[2] for board in boards]
+    assert endings == ["mine.py (111111111111)", "mine.py (222222222222)"]

@@ -122,6 +122,16 @@ def test_compare_prints_a_table_and_draws():
     assert not Path("q.png").exists()
 
 
+def test_runs_without_a_metric_in_common_are_not_compared():
+    (table,) = Path("runs").glob("*negation*/metrics.csv")
+    text = table.read_text()
+    table.write_text(text.replace("train_", "my_").replace("test_", "own_"))  # its first line
+    result = call("runs compare mine negation --picture p.png")
+    assert result.exit_code == 2 and not Path("p.png").exists()
+    said = " ".join(result.output.split())
+    assert "the runs have no metric in common: mine has train_loss, " in said, said
+
+
 def test_export_writes_one_file():
     result = call("runs export --where q=1")
     assert result.exit_code == 0 and "15 rows of 2 runs: runs.csv" in result.output

@@ -105,7 +105,7 @@ def test_titles_and_tables_name_the_workload(tmp_path, drawn):
     rows = draw("fig3", Variant("small", {"spread": 2.0}, task="blobs"), tmp_path)
     panels, title, note = drawn[0]
     assert title == "Curves of Figure 3: blobs, own partition, label-flipping attack"
-    assert "Data: own." in note and "spread=2.0" in note
+    assert "own" not in note and "spread=2.0" in note
     assert [panel.title for panel in panels[:2]] == ["Train loss, $q=2$", "Test accuracy, $q=2$"]
     assert {row["task"] for row in rows} == {"blobs"} and {row["gamma"] for row in rows} == {"0.05"}
     assert "task" not in draw("fig11", Variant("smoke", {}), tmp_path / "usual")[0]

@@ -1,5 +1,7 @@
 """Pictures of any stored runs."""
 
+import json
+
 import numpy as np
 import pytest
 from helpers.run_folders import keep, store_run
@@ -74,3 +76,18 @@ def test_runs_without_an_evaluation_are_counted_or_refused(tiny, tmp_path):
     keep(tmp_path / "done", tiny(seed=1), 3)
     figure = plot_runs([load_run(tmp_path / "new"), tmp_path / "done"])
     assert "1 runs without an evaluation are not shown" in texts(figure)[1]
+
+
+def test_the_small_print_names_the_data_of_each_workload(tiny, tmp_path):
+    store_run(tmp_path, tiny(), [3, 2, 1])
+    file = next(tmp_path.glob("*/config.json"))
+    values = json.loads(file.read_text())
+    for number, data in enumerate(("my.npz", None)):
+        keep(tmp_path / f"other{number}", tiny(seed=1), 3)
+        sizes = {**values["sizes"], "data": data}
+        changed = {**values, "task": f"mine{number}", "sizes": sizes if data else {}}
+        (tmp_path / f"other{number}" / "config.json").write_text(json.dumps(changed))
+    small = texts(plot_runs(load_runs(tmp_path), metric="test_loss"))[1]
+    assert "Data: synthetic (cifar), my.npz (mine0), its own (mine1)." in small
+    assert "Synthetic data" not in small
+    assert "Data" not in texts(plot_runs([tmp_path / "other1"]))[1]

@@ -2,6 +2,7 @@
 
 import csv
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,9 +15,17 @@ from slsgd_mx.figures.declarations import legend
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.runs.metrics import average, epochs_to
 from slsgd_mx.tasks.lstm.sizes import Lstm
+from slsgd_mx.workloads import WORKLOADS, Sizes, Workload
 
 CNN = RunConfig(alpha=0.8, b=2, q=2, seed=3)
 TEXT = RunConfig(sizes=Lstm(), gamma=20, q=2)
+
+
+@dataclass(frozen=True)
+class Points(Sizes):
+    """The sizes of a workload that names neither data nor partition."""
+
+    task = "points"
 
 
 def rows_of(config, *values):
@@ -146,6 +155,26 @@ def test_the_title_names_data_partition_and_attack(tmp_path, monkeypatch):
         ),
         (r"FedAvg, $\gamma=0.1$", "cifar, cifar10 (balanced), no attack", "Data: cifar10."),
     ]
+
+
+def test_the_title_does_not_name_data_that_have_no_name(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(build, "draw", lambda panels, paths, *words: drawn.append(words))
+    monkeypatch.setitem(WORKLOADS, "points", Workload(Points, ""))
+    config = RunConfig(sizes=Points())
+    draw_runs(config, [rows_of(config, 1.0)], tmp_path / "x.png")
+    assert drawn == [("points, no attack", "")]
+
+
+def test_the_success_of_a_backdoor_is_drawn(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(build, "draw", lambda panels, *words: drawn.append(panels))
+    config = RunConfig(q=2, attack="backdoor")
+    rows = [{**row, "attack_success": "0.75"} for row in rows_of(config, 1.0, 2.0)]
+    draw_runs(config, [rows], tmp_path / "x.png")
+    *usual, last = drawn[0]
+    assert len(usual) == len(config.sizes.panels) and last.title == "Attack success"
+    assert last.curves[0].y.tolist() == [[0.75, 0.75]]
 
 
 @pytest.mark.parametrize(

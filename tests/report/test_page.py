@@ -36,6 +36,7 @@ from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
 from slsgd_mx.report.sources import Request, gather, with_theory
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.runs.pushes import Pushes, to_text
 from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.stored import read_picture
 
@@ -139,6 +140,31 @@ def test_boards_are_found_among_runs_as_the_arena_reads_them(home):
             assert (board.scores[pair].mean, board.scores[pair].diverged) == (score.mean, 0)
 
 
+def test_one_sentence_names_the_plugins_that_the_arena_lacks(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+    changed = sorted(tmp_path.glob("*/config.json"))[:3]
+    for number, path in enumerate(changed):
+        values = json.loads(path.read_text())
+        source = [["mine.py", "1" * 64], ["task.py", "2" * 64]][: 1 + number]
+        path.write_text(json.dumps({**values, "rule": "unheard", "sources": source}))
+    data = gather(Request(tmp_path))
+    (said,) = data["problems"]
+    assert said.startswith("3 runs use mine.py, task.py: give --plugin for each")
+    assert len(data["runs"]["rows"]) == len(arena().runs())
+
+
+def test_of_copies_of_a_run_a_finished_one_counts_once(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+        copy = tmp_path / "z" / config.slug  # it is read after the original
+        shutil.copytree(tmp_path / config.slug, copy)
+        (copy / "DONE").unlink()
+    (board,) = gather(Request(tmp_path))["arena"]
+    texts = {cell["text"] for row in board["maps"]["accuracy"] for cell in row[:-1]}
+    assert texts == {"0.300"}
+
+
 def test_claims_survive_json(home):
     verdicts_now = judge_all(home, variant())
     about, found = claims_from_json(claims_to_json(verdicts_now, {"preset": "smoke"}))
@@ -224,6 +250,25 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
     assert len(found["problems"]) == 1 and words in found["problems"][0]
     assert name in found["problems"][0]
     assert found["figures"] == found["claims"] == found["arena"] == found["theory"] == []
+
+
+def test_a_report_of_an_arena_alone_counts_its_boards(home, tmp_path):
+    grid = arena()
+    (tmp_path / "arena.json").write_text(to_json(grid, read_boards(grid, home)))
+    result = call(f"report --figures {tmp_path} --html {tmp_path}/r.html")
+    assert result.exit_code == 0 and f"1 arena board: open {tmp_path}/r.html" in result.output
+    assert "0 " not in result.output.partition(":")[0]
+
+
+def test_a_rule_that_does_not_tell_what_it_used_has_no_empty_picture(tmp_path):
+    for config in arena().runs():
+        store_run(tmp_path, config, [0.2, 0.3])
+        used = (1.0, 0.5) if config.rule == "median" else None
+        rows = [Pushes(epoch, (3, 4), (1,), used) for epoch in (1, 2)]
+        (tmp_path / config.slug / "pushes.csv").write_text(to_text(rows))
+    (board,) = gather(Request(tmp_path))["arena"]
+    found = {rule: row[1]["pushes"]["used"] for rule, row in zip(board["rules"], board["cells"])}
+    assert found == {"median": [[1, 0.5], [1, 0.5]], "trimmed-mean": []}
 
 
 def test_a_damaged_record_of_pushes_is_named(home, tmp_path):

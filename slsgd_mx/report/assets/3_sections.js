@@ -19,7 +19,7 @@ function showSummary() {
   const tile = (value, words) => tiles.push(make("div", { class: "tile" }, make("b", {}, String(value)), make("span", {}, words)));
   const runs = DATA.runs.rows.length;
   for (const { status } of DATA.runs.rows) states[status] = (states[status] || 0) + 1;
-  tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}`);
+  if (runs) tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}`);
   if (epochs) tile(epochs.toLocaleString("en"), "epochs computed");
   if (seconds) tile(duration(seconds), "of training, all runs together");
   if (DATA.figures.length) tile(DATA.figures.length, plural(DATA.figures.length, "figure"));
@@ -123,8 +123,9 @@ function cellDetail(cell) {
   if (numbers.length) box.append(make("p", { class: "soft" }, `Last half of the epochs: ${numbers.join("; ")}.`));
   const card = figureCard({ ...cell, title: "", note: "" }, "");
   const panels = card.querySelector(".panels");
-  if (cell.pushes) panels.append(pushesChart(cell.pushes));
-  else box.append(make("p", { class: "soft" }, "Which pushes were kept is recorded in the run folders: give them with --runs."));
+  if (cell.pushes && cell.pushes.used.length) panels.append(pushesChart(cell.pushes));
+  else box.append(make("p", { class: "soft" }, cell.pushes ? "The share of each push that the rule used is not recorded for this rule."
+    : "Which pushes were kept is recorded in the run folders: give them with --runs."));
   panels.removeAttribute("style");
   box.append(panels, card.querySelector(".legend"));
   return box;
