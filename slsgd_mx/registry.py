@@ -80,6 +80,34 @@ def one_of(default: str, *others: str) -> Parameter:
     return Parameter(default, str, " or ".join(words), words.__contains__)
 
 
+def check_parameters(owner: str, parameters: object) -> None:
+    """Raise a ConfigError unless all parameters are declared, with names that a choice can hold.
+
+    >>> check_parameters("rule 'mine'", {"a": 3})
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: rule 'mine', parameter 'a': 3 is not a declaration, use \
+number(3), whole(3) or one_of("word", ...) from slsgd_mx.registry
+    """
+    if not isinstance(parameters, Mapping):
+        raise ConfigError(f"{owner}: parameters={parameters!r} must map names to declarations")
+    for key, parameter in parameters.items():
+        where = f"{owner}, parameter {key!r}"
+        if not isinstance(key, str) or not key or set(key) & set(":,=+ "):
+            raise ConfigError(f"{where}: not a name, use letters, digits and _")
+        if not isinstance(parameter, Parameter):
+            shown = parameter if type(parameter) in (int, float) else "..."
+            raise ConfigError(
+                f"{where}: {parameter!r} is not a declaration, use number({shown}), "
+                f'whole({shown}) or one_of("word", ...) from slsgd_mx.registry'
+            )
+        if parameter.default is not None:
+            try:
+                parameter.read("default", parameter.default)
+            except ConfigError as error:
+                raise ConfigError(f"{where}: {error}") from error
+
+
 @dataclass(frozen=True)
 class Choice(Generic[Entry]):
     """An entry of a registry with a value for each of its parameters."""
@@ -133,6 +161,7 @@ class Registry(Dict[str, Entry]):
         if not isinstance(name, str) or not name or set(name) & set(":,=+ /"):
             raise ConfigError(f"{self.kind} {name!r} is not a name: use letters, digits and -")
         require_new_name(self.kind, name, self)
+        check_parameters(f"{self.kind} {name!r}", entry.parameters)
         source = source_of(function)
         self[name] = entry
         if source is not None:

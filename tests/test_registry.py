@@ -6,6 +6,7 @@ import pytest
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Registry, number, one_of, whole
+from slsgd_mx.workloads import register_task
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,26 @@ def test_choices_that_are_refused(text, said):
 def test_names_that_are_refused(name):
     with pytest.raises(ConfigError, match="is not a name"):
         Registry("rule", {}).register(name, Entry(), len)
+
+
+@pytest.mark.parametrize(
+    "parameters, said",
+    [
+        ({"a": 3}, "rule 'mine', parameter 'a': 3 is not a declaration, use number(3), whole(3)"),
+        ({"a": "x"}, "parameter 'a': 'x' is not a declaration, use number(...), whole(...)"),
+        ({"a": number}, "is not a declaration"),
+        ({"a": number(5, most=1)}, "parameter 'a': default=5 is out of range: needs a number <= 1"),
+        ({"a=b": whole(1)}, "parameter 'a=b': not a name"),
+        (["a"], "rule 'mine': parameters=['a'] must map names to declarations"),
+    ],
+)
+def test_wrong_parameters_are_refused_when_an_entry_is_registered(parameters, said):
+    rules = Registry("rule", {})
+    with pytest.raises(ConfigError) as error:
+        rules.register("mine", Entry(parameters), len)
+    assert said in str(error.value) and "mine" not in rules
+
+
+def test_sizes_of_a_task_are_plain_values():
+    with pytest.raises(ConfigError, match="task 'mine', size 'width': .* is not a default"):
+        register_task("mine", len, sizes={"width": whole(3)})
