@@ -9,6 +9,7 @@ from typing import Iterable
 from slsgd_mx.errors import ConfigError
 
 LARGEST = 3.4e38  # bound on what a float32 can hold
+MOST_CLASSES = 100_000  # a network has a score for each class
 
 
 def require(condition: bool, name: str, value: object, legal: str) -> None:
