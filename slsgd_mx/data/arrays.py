@@ -42,10 +42,7 @@ def load_arrays(sizes: Any, path: Optional[Path]) -> ArrayData:
     if sizes.data == "synthetic":
         return synthetic_arrays(sizes.shape, sizes.classes, sizes.train_images, sizes.test_images)
     if path is None:
-        raise DataError(
-            f"this run needs the arrays of {sizes.data}: give --arrays FILE.npz (to slsgd-mx run: "
-            "--data-dir FILE.npz)"
-        )
+        raise DataError(f"this run needs the arrays of {sizes.data}: give --arrays FILE.npz")
     data = read_arrays(path)
     if data.digest != sizes.sha256:
         raise DataError(
