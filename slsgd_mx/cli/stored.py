@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -61,7 +61,19 @@ def run(
         raise click.UsageError("--arrays goes with a run of train images, and without --data-dir")
     config = change(stored, {**parse_changes(changes), **engine.changes})
     set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
-    warn_and_run(config, config.warnings(), repeats, out, arrays or data_dir)
+    warnings = [*config.warnings(), *edited_plugins(stored, config)]
+    warn_and_run(config, warnings, repeats, out, arrays or data_dir)
+
+
+def edited_plugins(stored: Any, config: Any) -> List[str]:
+    """A warning for each plug-in of which the configuration was stored with another version."""
+    here = dict(config.sources)
+    return [
+        f"{name} has changed since this configuration was stored ({digest[:12]} then, "
+        f"{here[name][:12]} now): this is a new run"
+        for name, digest in stored.sources
+        if here.get(name, digest) != digest
+    ]
 
 
 def find_configuration(file: Path) -> Path:

@@ -8,10 +8,13 @@ import pytest
 from click.testing import CliRunner
 from helpers.run_folders import numbers
 
+from slsgd_mx import plugins
 from slsgd_mx.cli import main
 from slsgd_mx.config import RunConfig
 from slsgd_mx.data.arrays import sizes_in
+from slsgd_mx.plugins import load_plugin
 from slsgd_mx.presets import preset
+from slsgd_mx.rules import RULES
 from slsgd_mx.runs.records import load_runs
 from slsgd_mx.runs.trainer import train
 
@@ -105,3 +108,25 @@ def test_arrays_of_a_stored_run(tiny):
     Path("cifar.json").write_text(tiny().to_json())
     wrong = call("cifar.json", "--arrays", "my.npz")
     assert wrong.exit_code == 2 and "--arrays goes with a run of train images" in wrong.output
+
+
+def test_an_edited_plugin_makes_a_new_run_and_a_warning(tiny, fresh_plugins):
+    text = (
+        "import numpy as np\nfrom slsgd_mx import register_rule\n\n"
+        "@register_rule('own', uses_b=False)\ndef own(pushes, context):\n"
+        "    return np.mean(pushes, axis=0)\n"
+    )
+    Path("mine.py").write_text(text)
+    load_plugin("mine.py")
+    config = tiny(epochs=1, rule="own")
+    Path("config.json").write_text(config.to_json())
+    same = call("config.json", "--out", "runs/mine", "--plugin", "mine.py")
+    assert same.exit_code == 0 and "has changed" not in same.output, same.output
+    plugins._loaded.clear()  # like a new process
+    RULES.remove("own")
+    Path("mine.py").write_text(text + "# edited\n")
+    new = call("config.json", "--plugin", "mine.py")
+    assert new.exit_code == 0, new.output
+    assert "warning: mine.py has changed since this configuration was stored" in new.output
+    refused = call("config.json", "--out", "runs/mine")
+    assert refused.exit_code == 1 and "holds another run (sources=mine.py" in refused.output
