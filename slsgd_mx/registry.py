@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Generic, Mapping, Optional, Tuple, TypeV
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.plugins import Source, remember_registration, source_of
-from slsgd_mx.validation import require_name, require_new_name
+from slsgd_mx.validation import propose, require_name, require_new_name
 
 UNKNOWN = ", or load the plug-in that registers it"  # after a list of legal names
 
@@ -46,8 +46,19 @@ class Parameter:
             fine = False
         if not fine or isinstance(value, bool) or not self.test(number):
             legal = " or ".join([self.legal, *self.words])
-            raise ConfigError(f"{key}={value} is out of range: needs {legal}")
+            wrong = (
+                "is out of range" if self.kind is str or _is_number(value) else "is not a number"
+            )
+            raise ConfigError(f"{key}={value} {wrong}: needs {legal}")
         return number
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def number(
@@ -192,7 +203,8 @@ class Registry(Dict[str, Entry]):
             if key not in known:
                 legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items())
                 legal = f"its parameters are {legal}" if legal else "it has no parameters"
-                raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}: {legal}")
+                legal = propose(key, known, legal)
+                raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}{legal}")
             if key in seen:
                 raise ConfigError(f"{self.kind} {name!r} has two values of {key!r}")
             seen.add(key)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
+from slsgd_mx import aggregate, register_rule
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Registry, number, one_of, whole
 from slsgd_mx.workloads import register_task
@@ -54,6 +56,7 @@ def test_canonical_text(text, canonical):
         ("best", "rule='best' is unknown: choose one of plain, clip"),
         ("plain:tau=1", "'plain' has no parameter 'tau=1': it has no parameters"),
         ("clip:t=1", "has no parameter 't=1': its parameters are tau=10, steps=3, of=first, z=1.5"),
+        ("clip:step=1", "has no parameter 'step=1', did you mean 'steps'? Its parameters are tau"),
         ("clip:tau", "clip:tau has no value: write clip:tau=VALUE"),
         (
             "clipp",
@@ -62,10 +65,10 @@ def test_canonical_text(text, canonical):
         ("clip:tau=1,tau=2", "'clip' has two values of 'tau'"),
         ("clip:tau=0", "clip:tau=0 is out of range: needs a number > 0"),
         ("clip:tau=nan", "clip:tau=nan is out of range: needs a number > 0"),
-        ("clip:tau=x", "clip:tau=x is out of range: needs a number > 0"),
+        ("clip:tau=x", "clip:tau=x is not a number: needs a number > 0"),
         ("clip:steps=2.5", "clip:steps=2.5 is out of range: needs a whole number from 1 to 9"),
         ("clip:of=middle", "clip:of=middle is out of range: needs first or last"),
-        ("clip:z=some", "clip:z=some is out of range: needs a number or auto"),
+        ("clip:z=some", "clip:z=some is not a number: needs a number or auto"),
         (None, "rule=None is not a text"),
     ],
 )
@@ -102,3 +105,12 @@ def test_wrong_parameters_are_refused_when_an_entry_is_registered(parameters, sa
 def test_sizes_of_a_task_are_plain_values():
     with pytest.raises(ConfigError, match="task 'mine', size 'width': .* is not a default"):
         register_task("mine", len, sizes={"width": whole(3)})
+
+
+def test_a_rule_that_returns_a_wrong_shape_is_called_by_its_registered_name(fresh_plugins):
+    @register_rule("too-short", uses_b=False)
+    def shorten(pushes, context):
+        return pushes[0][:1]
+
+    with pytest.raises(ConfigError, match=r"rule too-short returned an array of shape \(1,\)"):
+        aggregate(np.ones((3, 4)), rule="too-short")
