@@ -32,6 +32,7 @@ import numpy as np
 
 from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
@@ -296,9 +297,13 @@ class RunFolder:
 
     def mark_diverged(self, epoch: int) -> None:
         """Record that the model stopped being finite, so that a rerun says so; raise that."""
+        trims = find_rule(self.config.rule).uses_b
+        remedy = (
+            "Trim more (--b), lower --gamma or --alpha" if trims else "Lower --gamma or --alpha"
+        )
         text = (
             f"the model or its loss stopped being finite in epoch {epoch}; the rows up to there "
-            f"are in {self.path / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+            f"are in {self.path / 'metrics.csv'}. {remedy}"
         )
         with files.disk_errors(self.path):
             files.write_atomically(self.path / "DIVERGED", text.encode())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.run_folders import VALUES, bits, cut, flip, leftovers, made_up_row
 
-from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.errors import ConfigError, DivergedError, RunError
 from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.system.files import digest, load_arrays, save_arrays, write_atomically
@@ -292,3 +292,9 @@ def test_only_a_new_folder_without_rows_is_removed_after_an_error(
             opened.append(made_up_row(opened, t + 1))
         raise error
     assert folder.exists() == stays
+
+
+@pytest.mark.parametrize("rule, said", [("trimmed-mean", "Trim more"), ("mean", "Lower --gamma")])
+def test_a_diverged_run_is_told_to_trim_only_if_its_rule_does(folder, tiny, rule, said):
+    with pytest.raises(DivergedError, match=said), RunFolder(folder, tiny(rule=rule)) as opened:
+        opened.mark_diverged(1)
