@@ -123,6 +123,10 @@ def test_compare_prints_a_table_and_draws():
 
 
 def test_export_writes_one_file():
+    nothing = call("runs export --where b=77 --out nothing.csv")
+    assert (
+        nothing.exit_code == 0 and "warning: none of the 4 runs in runs is chosen" in nothing.output
+    )
     result = call("runs export --where q=1")
     assert result.exit_code == 0 and "15 rows of 2 runs: runs.csv" in result.output
     with open("runs.csv") as file:
