@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Generic, Mapping, Optional, Tuple, TypeV
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.plugins import Source, remember_registration, source_of
-from slsgd_mx.validation import require_name, require_new_name
+from slsgd_mx.validation import propose, require_name, require_new_name
 
 UNKNOWN = ", or load the plug-in that registers it"  # after a list of legal names
 
@@ -46,8 +46,19 @@ class Parameter:
             fine = False
         if not fine or isinstance(value, bool) or not self.test(number):
             legal = " or ".join([self.legal, *self.words])
-            raise ConfigError(f"{key}={value} is out of range: needs {legal}")
+            wrong = (
+                "is out of range" if self.kind is str or _is_number(value) else "is not a number"
+            )
+            raise ConfigError(f"{key}={value} {wrong}: needs {legal}")
         return number
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def number(
@@ -78,6 +89,34 @@ def one_of(default: str, *others: str) -> Parameter:
     """A parameter that is one of a few words."""
     words = (default, *others)
     return Parameter(default, str, " or ".join(words), words.__contains__)
+
+
+def check_parameters(owner: str, parameters: object) -> None:
+    """Raise a ConfigError unless all parameters are declared, with names that a choice can hold.
+
+    >>> check_parameters("rule 'mine'", {"a": 3})
+    Traceback (most recent call last):
+        ...
+    slsgd_mx.errors.ConfigError: rule 'mine', parameter 'a': 3 is not a declaration, use \
+number(3), whole(3) or one_of("word", ...) from slsgd_mx.registry
+    """
+    if not isinstance(parameters, Mapping):
+        raise ConfigError(f"{owner}: parameters={parameters!r} must map names to declarations")
+    for key, parameter in parameters.items():
+        where = f"{owner}, parameter {key!r}"
+        if not isinstance(key, str) or not key or set(key) & set(":,=+ "):
+            raise ConfigError(f"{where}: not a name, use letters, digits and _")
+        if not isinstance(parameter, Parameter):
+            shown = parameter if type(parameter) in (int, float) else "..."
+            raise ConfigError(
+                f"{where}: {parameter!r} is not a declaration, use number({shown}), "
+                f'whole({shown}) or one_of("word", ...) from slsgd_mx.registry'
+            )
+        if parameter.default is not None:
+            try:
+                parameter.read("default", parameter.default)
+            except ConfigError as error:
+                raise ConfigError(f"{where}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -133,6 +172,7 @@ class Registry(Dict[str, Entry]):
         if not isinstance(name, str) or not name or set(name) & set(":,=+ /"):
             raise ConfigError(f"{self.kind} {name!r} is not a name: use letters, digits and -")
         require_new_name(self.kind, name, self)
+        check_parameters(f"{self.kind} {name!r}", entry.parameters)
         source = source_of(function)
         self[name] = entry
         if source is not None:
@@ -163,7 +203,8 @@ class Registry(Dict[str, Entry]):
             if key not in known:
                 legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items())
                 legal = f"its parameters are {legal}" if legal else "it has no parameters"
-                raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}: {legal}")
+                legal = propose(key, known, legal)
+                raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}{legal}")
             if key in seen:
                 raise ConfigError(f"{self.kind} {name!r} has two values of {key!r}")
             seen.add(key)

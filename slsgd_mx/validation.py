@@ -9,6 +9,7 @@ from typing import Iterable
 from slsgd_mx.errors import ConfigError
 
 LARGEST = 3.4e38  # bound on what a float32 can hold
+MOST_CLASSES = 100_000  # a network has a score for each class
 
 
 def require(condition: bool, name: str, value: object, legal: str) -> None:
@@ -40,9 +41,22 @@ Choose one of mean, median
     """
     legal = list(legal)
     if value not in legal:
-        similar = difflib.get_close_matches(str(value), legal, n=1, cutoff=0.7)
-        choose = f", did you mean {similar[0]!r}? Choose" if similar else ": choose"
-        raise ConfigError(f"{name}={value!r} is unknown{choose} one of {', '.join(legal)}{more}")
+        choose = propose(value, legal, f"choose one of {', '.join(legal)}{more}")
+        raise ConfigError(f"{name}={value!r} is unknown{choose}")
+
+
+def propose(value: object, legal: Iterable[str], remedy: str) -> str:
+    """The end of a message: the most similar legal name, if there is one, and what to do.
+
+    >>> propose("wieght", ["weight"], "its parameters are weight=1")
+    ", did you mean 'weight'? Its parameters are weight=1"
+    >>> propose("b", ["weight"], "its parameters are weight=1")
+    ': its parameters are weight=1'
+    """
+    similar = difflib.get_close_matches(str(value), list(legal), n=1, cutoff=0.7)
+    if not similar:
+        return f": {remedy}"
+    return f", did you mean {similar[0]!r}? {remedy[0].upper()}{remedy[1:]}"
 
 
 def require_new_name(name: str, value: str, taken: Iterable[str]) -> None:

@@ -231,6 +231,12 @@ def _sizes_from(
     namespace = {**attributes, "task": name}
     if isinstance(sizes, type):
         return type(sizes.__name__, (sizes,), namespace)
+    for key, value in (sizes or {}).items():
+        if not isinstance(value, (bool, int, float, str, tuple)):
+            raise ConfigError(
+                f"task {name!r}, size {key!r}: {value!r} is not a default, use a number, a text or "
+                "a tuple"
+            )
     members = [(key, type(value), field(default=value)) for key, value in (sizes or {}).items()]
     clash = set(sizes or ()) & {"task", "metrics", *attributes}
     if clash:

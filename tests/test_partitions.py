@@ -254,7 +254,7 @@ def test_label_counts_refuses_labels_out_of_range(labels):
             "shards:label=2",
             np.arange(9),
             3,
-            "has no parameter 'label=2': its parameters are labels=2",
+            "has no parameter 'label=2', did you mean 'labels'. Its parameters are labels=2",
         ),
         ("dirichlet:concentration=0", np.arange(9), 3, "needs a number > 0"),
         ("similarity:share=1.5", np.arange(9), 3, "share=1.5 is out of range.*>= 0 and <= 1"),

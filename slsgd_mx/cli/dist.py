@@ -13,7 +13,7 @@ import click
 
 from slsgd_mx.cli.engines import Engine, run_command
 from slsgd_mx.cli.options import given, with_options
-from slsgd_mx.cli.types import TrainingCommand
+from slsgd_mx.cli.types import CommandWords, TrainingCommand
 
 
 @click.group()
@@ -73,7 +73,9 @@ def server(patience: float, slot_folder: Optional[Path]) -> None:
 
 @dist.command(context_settings={"allow_interspersed_args": False})
 @with_options("deadline", "patience")
-@click.argument("command", nargs=-1, type=TrainingCommand(), metavar="-- COMMAND ...")
+@click.argument(
+    "command", cls=CommandWords, nargs=-1, type=TrainingCommand(), metavar="-- COMMAND ..."
+)
 @click.pass_context
 def worker(
     ctx: click.Context, command: Tuple[str, ...], deadline: Optional[float], patience: float

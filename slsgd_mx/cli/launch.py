@@ -10,12 +10,14 @@ import click
 from slsgd_mx.cli.engines import Engine, make_options, run_command, share_threads
 from slsgd_mx.cli.options import given, with_options
 from slsgd_mx.cli.output import json_option
-from slsgd_mx.cli.types import TrainingCommand
+from slsgd_mx.cli.types import CommandWords, TrainingCommand
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @with_options("workers", "servers", "deadline", "patience", "restarts", json_option)
-@click.argument("command", nargs=-1, type=TrainingCommand(), metavar="-- COMMAND ...")
+@click.argument(
+    "command", cls=CommandWords, nargs=-1, type=TrainingCommand(), metavar="-- COMMAND ..."
+)
 @click.pass_context
 def launch(
     ctx: click.Context,

@@ -15,6 +15,7 @@ import click
 
 from slsgd_mx.cli.output import COPIES
 from slsgd_mx.cli.types import (
+    AnyPath,
     Bounds,
     ChoiceIn,
     Folder,
@@ -28,7 +29,7 @@ from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
 COUNT = click.IntRange(min=1)
 FOLDER = Folder()
-PATH = click.Path(path_type=Path)
+PATH = AnyPath()
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 WHERE = click.option(
     "--where",

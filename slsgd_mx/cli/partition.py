@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
 import click
 
@@ -14,11 +14,11 @@ from slsgd_mx.cli.output import json_option, print_json, say
 @click.command()
 @with_options(
     *("preset", "image_partition", "image_named_partition", "image_data", "train_images", "n"),
-    *("seed", "data_dir"),
+    *("seed", "data_dir", "arrays"),
 )
 @pick_formerly_out("picture")
 @json_option
-def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: Any) -> None:
+def partition(picture: Path, **options: Any) -> None:
     """Draw which device holds which labels.
 
     The picture shows each device's samples by label, its size and its number of distinct labels.
@@ -27,19 +27,17 @@ def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: A
     slsgd-mx partition --unbalanced                       CIFAR-10
     slsgd-mx partition --unbalanced --data synthetic      without any data
     slsgd-mx partition --partition dirichlet:concentration=0.3
+    slsgd-mx partition --arrays my.npz --partition shards   as train images deals it out
     """
-    from slsgd_mx.data.load import load_images
     from slsgd_mx.figures.partition import draw_partition
     from slsgd_mx.partitions import label_counts
     from slsgd_mx.partitions import partition as deal
-    from slsgd_mx.presets import preset as make_config
     from slsgd_mx.randomness import stream
 
-    config = make_config("cifar", preset, **given(**options))
-    sizes = config.sizes
-    labels = load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images).train_y
+    config, data = (_own if options["arrays"] else _cifar)(**options)
+    sizes, labels = config.sizes, data.train_y
     parts = deal(sizes.partition, labels, config.n, stream(config.data_seed, "partition"))
-    counts = label_counts(parts, labels, classes=10)
+    counts = label_counts(parts, labels, sizes.classes)
     title = f"{sizes.partition.capitalize()} partition of {sizes.data}, n={config.n}"
     draw_partition(counts, picture, title)
     lengths, distinct = counts.sum(axis=1), (counts > 0).sum(axis=1)
@@ -48,3 +46,28 @@ def partition(preset: str, data_dir: Optional[Path], picture: Path, **options: A
         f"{config.n} devices of {lengths.min()} to {lengths.max()} images, "
         f"{distinct.min()} to {distinct.max()} labels per device: {picture}"
     )
+
+
+def _cifar(preset: str, data_dir: Optional[Path], arrays: None, **changes: Any) -> Tuple[Any, Any]:
+    """The configuration and images of a run on CIFAR-10 or what stands for it."""
+    from slsgd_mx.data.load import load_images
+    from slsgd_mx.presets import preset as make_config
+
+    config = make_config("cifar", preset, k=1, **given(**changes))  # k has no effect here
+    sizes = config.sizes
+    return config, load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
+
+
+def _own(arrays: Path, **options: Any) -> Tuple[Any, Any]:
+    """The configuration and images of a run of ``train images --arrays``."""
+    from slsgd_mx.data.arrays import load_arrays, sizes_in
+    from slsgd_mx.presets import preset as make_config
+
+    source = click.get_current_context().get_parameter_source
+    for name in ("preset", "data", "train_images", "data_dir"):
+        if source(name).name == "COMMANDLINE":
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --arrays")
+    changes = {name: options[name] for name in ("partition", "n", "seed")}
+    own = dict(sizes_in(arrays), network="mlp")  # which takes images of any shape
+    config = make_config("images", "laptop", k=1, **own, **given(**changes))
+    return config, load_arrays(config.sizes, arrays)

@@ -245,9 +245,12 @@ def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tenso
     from slsgd_mx.runs.export import wide as widen
     from slsgd_mx.runs.records import load_runs
     from slsgd_mx.runs.selection import select
-    from slsgd_mx.system.files import write_csv
+    from slsgd_mx.system.files import warn, write_csv
 
-    chosen = select(load_runs(runs), conditions)
+    every = load_runs(runs)
+    chosen = select(every, conditions)
+    if not chosen:
+        warn(f"none of the {len(every)} runs in {runs} is chosen, so no numbers are exported")
     if tensorboard is not None:
         folders = write_events(chosen, runs, tensorboard)
         print_json({"folders": folders})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -25,23 +25,26 @@ SET = click.option(
 @click.command()
 @click.argument("file", type=PATH, metavar="CONFIG")
 @SET
-@with_options("repeats", "data_dir", "out", "threads", "slot_memory", json_option)
+@with_options("repeats", "arrays", "data_dir", "out", "threads", "slot_memory", json_option)
 def run(
     file: Path,
     changes: Tuple[str, ...],
     repeats: Optional[int],
+    arrays: Optional[Path],
     data_dir: Optional[Path],
     out: Optional[Path],
     threads: Optional[int],
 ) -> None:
     """Run a stored configuration, with changes if you like.
 
-    CONFIG is the config.json of a run of any version, or a run folder. The run goes to a folder of
+    CONFIG is the config.json of a run of any version, a run folder, or a unique part of the name of
+    a folder in runs/, such as the digits that slsgd-mx runs shows. The run goes to a folder of
     its own in runs/, named after the changed configuration, or to --out; the stored one is left
     as it is. Without changes and with --out, this repeats a run elsewhere.
 
     \b
     slsgd-mx run runs/mine/config.json --set b=4 --set seed=1
+    slsgd-mx run 3f9a1c --set b=4
     slsgd-mx run runs/mine --out runs/again
     slsgd-mx launch --workers 2 -- run runs/mine --out runs/distributed
 
@@ -53,10 +56,35 @@ def run(
     from slsgd_mx.system.threads import set_threads
 
     engine = current_engine()
-    stored = read_configuration(file)
+    stored = read_configuration(find_configuration(file))
+    if arrays is not None and (data_dir is not None or stored.sizes.task != "images"):
+        raise click.UsageError("--arrays goes with a run of train images, and without --data-dir")
     config = change(stored, {**parse_changes(changes), **engine.changes})
     set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
-    warn_and_run(config, config.warnings(), repeats, out, data_dir)
+    warnings = [*config.warnings(), *edited_plugins(stored, config)]
+    warn_and_run(config, warnings, repeats, out, arrays or data_dir)
+
+
+def edited_plugins(stored: Any, config: Any) -> List[str]:
+    """A warning for each plug-in of which the configuration was stored with another version."""
+    here = dict(config.sources)
+    return [
+        f"{name} has changed since this configuration was stored ({digest[:12]} then, "
+        f"{here[name][:12]} now): this is a new run"
+        for name, digest in stored.sources
+        if here.get(name, digest) != digest
+    ]
+
+
+def find_configuration(file: Path) -> Path:
+    """The file or folder that a user means: a path, or part of the name of a run in runs/."""
+    from slsgd_mx.runs.records import load_runs
+    from slsgd_mx.runs.selection import find_run
+
+    home = Path("runs")
+    if file.exists() or file.suffix == ".json" or not home.is_dir():
+        return file
+    return find_run(str(file), load_runs(home), home)
 
 
 def read_configuration(path: Path) -> Any:

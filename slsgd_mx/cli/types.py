@@ -6,7 +6,7 @@ import os
 import tempfile
 from importlib import import_module
 from pathlib import Path
-from typing import Iterable, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple
 
 import click
 from click.shell_completion import CompletionItem, ShellComplete
@@ -19,11 +19,20 @@ def complete(names: Iterable[str], incomplete: str) -> List[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-class Folder(click.Path):
-    """A folder that exists or can be made: neither it nor anything above it is a file or device."""
+class AnyPath(click.Path):
+    """A path that is not empty; an empty text would mean the current folder."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(path_type=Path, **attributes)
+
+    def convert(self, value, param, ctx) -> Path:
+        if value == "":
+            self.fail("the path is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Folder(AnyPath):
+    """A folder that exists or can be made: neither it nor anything above it is a file or device."""
 
     def convert(self, value, param, ctx) -> Path:
         path = super().convert(value, param, ctx)
@@ -153,6 +162,13 @@ class Numbers(click.ParamType):
             return tuple(float(number) for number in value.split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)
+
+
+class CommandWords(click.Argument):
+    """The words after ``launch --``; messages of the inner command name it as a user types it."""
+
+    def get_usage_pieces(self, ctx: click.Context) -> List[str]:
+        return super().get_usage_pieces(ctx) if self in ctx.command.params else ["--"]
 
 
 class TrainingCommand(click.ParamType):

@@ -14,6 +14,8 @@ from slsgd_mx.data.images import ImageData, mean_pixels
 from slsgd_mx.data.reading import require_file
 from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.randomness import stream
+from slsgd_mx.system.files import warn
+from slsgd_mx.validation import MOST_CLASSES
 
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 
@@ -40,10 +42,7 @@ def load_arrays(sizes: Any, path: Optional[Path]) -> ArrayData:
     if sizes.data == "synthetic":
         return synthetic_arrays(sizes.shape, sizes.classes, sizes.train_images, sizes.test_images)
     if path is None:
-        raise DataError(
-            f"this run needs the arrays of {sizes.data}: give --arrays FILE.npz (to slsgd-mx run: "
-            "--data-dir FILE.npz)"
-        )
+        raise DataError(f"this run needs the arrays of {sizes.data}: give --arrays FILE.npz")
     data = read_arrays(path)
     if data.digest != sizes.sha256:
         raise DataError(
@@ -56,6 +55,9 @@ def load_arrays(sizes: Any, path: Optional[Path]) -> ArrayData:
 def sizes_in(path: Path) -> Dict[str, Any]:
     """What the sizes of a run on a file's arrays contain, by the names of ``Images``."""
     data = read_arrays(path)
+    unused = describe_unused(data.train_y, data.classes)
+    if unused:
+        warn(f"{path}: {unused}")
     return dict(
         data=data.name,
         sha256=data.digest,
@@ -64,6 +66,22 @@ def sizes_in(path: Path) -> Dict[str, Any]:
         train_images=len(data.train_y),
         test_images=len(data.test_y),
     )
+
+
+def describe_unused(labels: np.ndarray, classes: int) -> str:
+    """Which labels no training image has, in words; empty if there are none.
+
+    >>> describe_unused(np.array([1, 2, 3, 4]), 5)
+    'no training image has label 0: do labels start at 1?'
+    >>> describe_unused(np.array([0, 1, 5]), 6)
+    'no training image has label 2, 3, 4'
+    """
+    unused = np.flatnonzero(np.bincount(labels, minlength=classes) == 0)
+    if not unused.size:
+        return ""
+    listed = ", ".join(map(str, unused[:5])) + ", ..." * (unused.size > 5)
+    start = f": do labels start at {labels.min()}?" if unused[0] == 0 else ""
+    return f"no training image has label {listed}{start}"
 
 
 def read_arrays(path: Path) -> ArrayData:
@@ -163,6 +181,12 @@ def _labels(key: str, y: np.ndarray, x: np.ndarray) -> np.ndarray:
     if y.min() < 0:
         which = int(y.argmin())
         raise ConfigError(f"{key} holds label {y[which]} (sample {which}): needs labels >= 0")
+    if y.max() >= MOST_CLASSES:
+        which = int(y.argmax())
+        raise ConfigError(
+            f"{key} holds label {y[which]} (sample {which}): needs labels 0 to {MOST_CLASSES - 1}, "
+            "because a network has a score for each"
+        )
     return y.astype(np.int32)
 
 

@@ -200,7 +200,7 @@ def register_rule(
     """
 
     def register(function: Callable) -> Callable:
-        RULES.register(name, rule_from(function, kind, **attributes), function)
+        RULES.register(name, rule_from(name, function, kind, **attributes), function)
         return function
 
     if rule is not None:

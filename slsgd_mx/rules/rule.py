@@ -83,7 +83,7 @@ class PreAggregation:
 KINDS = ("coordinate-wise", "mixing", "whole-model")
 
 
-def rule_from(function: Callable[..., Any], kind: str, **attributes: Any) -> Rule:
+def rule_from(name: str, function: Callable[..., Any], kind: str, **attributes: Any) -> Rule:
     """The rule of a user's function: ``f(pushes, context)``, or ``f(gram, context)`` for mixing."""
     if kind not in KINDS:
         raise ConfigError(f"kind={kind!r} is unknown: choose one of {', '.join(KINDS)}")
@@ -95,8 +95,7 @@ def rule_from(function: Callable[..., Any], kind: str, **attributes: Any) -> Rul
         result = np.asarray(function(rows, context))
         if result.shape != out.shape:
             raise ConfigError(
-                f"rule {function.__name__} returned an array of shape {result.shape}, not "
-                f"{out.shape}"
+                f"rule {name} returned an array of shape {result.shape}, not {out.shape}"
             )
         out[...] = result
 

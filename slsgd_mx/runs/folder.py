@@ -24,6 +24,7 @@ import fcntl
 import itertools
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import IO, Any, Dict, List, Optional, Tuple
 
@@ -31,6 +32,7 @@ import numpy as np
 
 from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
@@ -63,17 +65,20 @@ class RunFolder:
     """One run folder, locked by one process at a time.
 
     Use it as a context manager: entering creates the folder, or checks that it belongs to the
-    configuration, and takes its lock.
+    configuration, and takes its lock.  Leaving with an error of a plug-in removes a folder that
+    was created on entering and has neither rows nor checkpoints; an interrupted run stays.
     """
 
     def __init__(self, path: Path, config: RunConfig) -> None:
         self.path, self.config = Path(path), config
         self.columns = ("epoch", "alpha", *config.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
         self._lock: Optional[IO[str]] = None
+        self._new = False  # whether entering created the folder
 
     def __enter__(self) -> RunFolder:
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
+            self._new = not self.path.exists()
             files.make_folder(self.path / "checkpoint")
             self._lock = files.open_lock(self.path / ".lock")
             _take_lock(self._lock, self.path)
@@ -86,8 +91,13 @@ class RunFolder:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self._new and any(map(_is_users_error, exc)) and not self._has_begun():
+            shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             self._lock.close()
+
+    def _has_begun(self) -> bool:
+        return bool(self.rows() or list_checkpoints(self.path / "checkpoint"))
 
     def check_free(self) -> None:
         """Raise an InUseError if another process holds the folder."""
@@ -287,9 +297,13 @@ class RunFolder:
 
     def mark_diverged(self, epoch: int) -> None:
         """Record that the model stopped being finite, so that a rerun says so; raise that."""
+        trims = find_rule(self.config.rule).uses_b
+        remedy = (
+            "Trim more (--b), lower --gamma or --alpha" if trims else "Lower --gamma or --alpha"
+        )
         text = (
             f"the model or its loss stopped being finite in epoch {epoch}; the rows up to there "
-            f"are in {self.path / 'metrics.csv'}. Trim more (--b), lower --gamma or --alpha"
+            f"are in {self.path / 'metrics.csv'}. {remedy}"
         )
         with files.disk_errors(self.path):
             files.write_atomically(self.path / "DIVERGED", text.encode())
@@ -357,6 +371,11 @@ class RunFolder:
             f"{epoch}, which the saved model belongs to. Restore the file, or remove {self.path} "
             "to start the run again"
         )
+
+
+def _is_users_error(error: object) -> bool:
+    """Whether this is neither an interruption nor an error of the disk or of the run itself."""
+    return isinstance(error, Exception) and not isinstance(error, (RunError, OSError))
 
 
 def _take_lock(lock: IO[str], path: Path) -> None:

@@ -18,6 +18,7 @@ COMPARISONS: Dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
 ALIASES = {"T": "epochs", "H": "local_steps"}  # the paper's symbols
+CHOICES = ("attack", "rule", "partition", "network")  # NAME:key=value,...
 FIRST = ("task", "data", "partition")  # the order in which symbols are shown
 DETERMINED_BY = {  # symbols that follow from others, unless they were changed; here not from task
     "attacker_start": ("attack",),
@@ -122,7 +123,8 @@ def parse_filter(text: str) -> Callable[[Run], bool]:
     """A condition such as ``b=2``, ``attack!=label-flip``, ``q>=2`` or ``test_accuracy>0.4``.
 
     The name is that of a symbol, ``status``, ``epoch`` or a metric (its last value). A run that
-    has no such symbol, because it is of another task, does not fulfil the condition.
+    has no such symbol, because it is of another task, does not fulfil the condition.  A bare name
+    of an attack, a rule, a partition or a network stands for all of its parameters.
 
     >>> parse_filter("b~2")
     Traceback (most recent call last):
@@ -153,7 +155,10 @@ def parse_filter(text: str) -> Callable[[Run], bool]:
                 return COMPARISONS[sign](float(value), float(wanted))
             return sign == "!="
         same = {"true": "yes", "false": "no"}.get(wanted, wanted)
-        return not ordered and COMPARISONS[sign](show(value), same)
+        shown = show(value)
+        if name in CHOICES and ":" not in wanted:  # whatever the parameters are
+            shown = re.sub(r":[^+]*", "", shown)
+        return not ordered and COMPARISONS[sign](shown, same)
 
     holds.name = name  # type: ignore[attr-defined]
     return holds

@@ -32,7 +32,7 @@ COLLUDING = [name for name, attack in ATTACKS.items() if attack.colludes]
         (dict(attack="label-flip", q=1), "label-flip does not compute pushes"),
         (dict(attack="silent", q=1), "silent does not compute pushes"),
         (dict(attack="alie", q=0), "q=0 is out of range: needs 1 <= q"),
-        (dict(attack="alie:z=none", q=1), "alie:z=none is out of range: needs a number or auto"),
+        (dict(attack="alie:z=none", q=1), "alie:z=none is not a number: needs a number or auto"),
         (dict(attack="mimic:of=last", q=1), "needs first or farthest"),
         (dict(attack="alie-optimal:evaluations=1", q=1), "a whole number from 2 to 1000"),
         (dict(attack="alie-optimal", q=1, rule="krum", b=4), "krum needs 2b + 2 < k"),

@@ -43,6 +43,8 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("train images --arrays note.txt", "note.txt cannot be read as arrays (it is not an .npz"),
         ("run /dev/null", "/dev/null is not a file: name the config.json of a run, or its folder"),
         ("run gone", "gone does not exist: name the config.json of a run, or its folder"),
+        ("cifar --out=", "Invalid value for '--out': the path is empty"),
+        ("launch -- train images --rule best", "launch -- train images --help' for help"),
         ("cifar --rule nnm", "'nnm' lacks the rule after pre-aggregation: write nnm+RULE"),
         ("cifar --rule nnm+", "'nnm+' lacks the rule after pre-aggregation: write nnm+RULE"),
         ("train nothing --plugin=gone.py", "gone.py does not exist"),

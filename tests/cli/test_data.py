@@ -4,10 +4,15 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.command_line import PNG, call
 
+from slsgd_mx.data.arrays import sizes_in
+from slsgd_mx.partitions import label_counts
+from slsgd_mx.presets import preset
 from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.tasks.build import build_task
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
@@ -96,3 +101,19 @@ def test_the_demo_compares_three_runs_at_smoke_size():
     document = json.loads(call("demo --epochs 1 --runs here --json").stdout)
     assert [run["config"]["q"] for run in document["runs"]] == [0, 2, 2]
     assert document["picture"] == "here/demo-synthetic.png" and document["numbers"]
+
+
+def test_the_partition_of_own_arrays():
+    y = np.arange(60) % 3
+    arrays = dict(x_train=np.ones((60, 2)), y_train=y, x_test=np.ones((3, 2)), y_test=y[:3])
+    np.savez("my.npz", **arrays)
+    line = "partition --arrays my.npz -n 6 --partition shards:labels=1 --picture p.png"
+    result = call(f"{line} --json")
+    assert result.exit_code == 0 and Path("p.png").exists(), result.output
+    counts = np.array(json.loads(result.stdout)["label_counts"])
+    config = preset("images", "smoke", n=6, k=6, partition="shards:labels=1", network="mlp",
+                    **sizes_in(Path("my.npz")))  # fmt: skip
+    devices = build_task(config, Path("my.npz")).devices
+    assert (counts == label_counts(devices, y, 3)).all()
+    wrong = call(f"{line} --data synthetic")
+    assert wrong.exit_code == 2 and "--data does not go with --arrays" in wrong.output

@@ -165,3 +165,4 @@ def test_an_error_in_a_plugin_shows_its_lines_and_no_others():
     assert lines[0].startswith("slsgd-mx: AttributeError in plug-in broken.py: 'Collusion' object")
     assert lines[1].endswith('broken.py", line 5, in broken') and "return seen.nu" in lines[2]
     assert len(lines) <= 4  # some versions of Python underline the expression
+    assert not list(Path("runs").iterdir())  # there is nothing to resume

@@ -133,6 +133,10 @@ def test_runs_without_a_metric_in_common_are_not_compared():
 
 
 def test_export_writes_one_file():
+    nothing = call("runs export --where b=77 --out nothing.csv")
+    assert (
+        nothing.exit_code == 0 and "warning: none of the 4 runs in runs is chosen" in nothing.output
+    )
     result = call("runs export --where q=1")
     assert result.exit_code == 0 and "15 rows of 2 runs: runs.csv" in result.output
     with open("runs.csv") as file:

@@ -3,12 +3,18 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.run_folders import numbers
 
+from slsgd_mx import plugins
 from slsgd_mx.cli import main
 from slsgd_mx.config import RunConfig
+from slsgd_mx.data.arrays import sizes_in
+from slsgd_mx.plugins import load_plugin
+from slsgd_mx.presets import preset
+from slsgd_mx.rules import RULES
 from slsgd_mx.runs.records import load_runs
 from slsgd_mx.runs.trainer import train
 
@@ -78,3 +84,49 @@ def test_what_is_no_configuration_is_refused():
     result = call("other.json")
     assert result.exit_code == 2 and "other.json: not a configuration of a run" in result.output
     assert not Path("runs").exists()
+
+
+def test_part_of_a_folders_name_is_enough(tiny):
+    config = tiny(epochs=2)
+    train(config, Path("runs") / config.slug)
+    again = call(config.identity[:6])
+    assert again.exit_code == 0 and "already done" in again.output
+    gone = call("gone")
+    assert gone.exit_code == 2 and "'gone' is no run folder, nor part of the name" in gone.output
+
+
+def test_arrays_of_a_stored_run(tiny):
+    y = np.arange(20) % 2
+    arrays = dict(x_train=np.ones((20, 3)), y_train=y, x_test=np.ones((4, 3)), y_test=y[:4])
+    np.savez("my.npz", **arrays)
+    changes = dict(sizes_in(Path("my.npz")), loss_images=20, network="mlp:width=2")
+    small = dict(n=4, k=2, epochs=1, batch_size=2, warm_up=False)
+    Path("config.json").write_text(preset("images", "smoke", **changes, **small).to_json())
+    assert "give --arrays FILE.npz" in call("config.json").output
+    result = call("config.json", "--arrays", "my.npz")
+    assert result.exit_code == 0, result.output
+    Path("cifar.json").write_text(tiny().to_json())
+    wrong = call("cifar.json", "--arrays", "my.npz")
+    assert wrong.exit_code == 2 and "--arrays goes with a run of train images" in wrong.output
+
+
+def test_an_edited_plugin_makes_a_new_run_and_a_warning(tiny, fresh_plugins):
+    text = (
+        "import numpy as np\nfrom slsgd_mx import register_rule\n\n"
+        "@register_rule('own', uses_b=False)\ndef own(pushes, context):\n"
+        "    return np.mean(pushes, axis=0)\n"
+    )
+    Path("mine.py").write_text(text)
+    load_plugin("mine.py")
+    config = tiny(epochs=1, rule="own")
+    Path("config.json").write_text(config.to_json())
+    same = call("config.json", "--out", "runs/mine", "--plugin", "mine.py")
+    assert same.exit_code == 0 and "has changed" not in same.output, same.output
+    plugins._loaded.clear()  # like a new process
+    RULES.remove("own")
+    Path("mine.py").write_text(text + "# edited\n")
+    new = call("config.json", "--plugin", "mine.py")
+    assert new.exit_code == 0, new.output
+    assert "warning: mine.py has changed since this configuration was stored" in new.output
+    refused = call("config.json", "--out", "runs/mine")
+    assert refused.exit_code == 1 and "holds another run (sources=mine.py" in refused.output

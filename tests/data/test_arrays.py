@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from slsgd_mx.data.arrays import NAMES, check_arrays, load_arrays, read_arrays
+from slsgd_mx.data.arrays import NAMES, check_arrays, load_arrays, read_arrays, sizes_in
 from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.tasks.images.sizes import Images
 
@@ -66,6 +66,10 @@ def test_the_digest_covers_every_array(name):
         (dict(y_train=Y.astype(float)), "y_train is of type float64: needs integers"),
         (dict(y_train=Y - 1), r"y_train holds label -1 \(sample 0\): needs labels >= 0"),
         (dict(y_test=np.array([0, 1, 3])), r"y_test holds label 3 \(sample 2\).*y_train holds lab"),
+        (
+            dict(y_train=Y.astype(np.int64) + 2**40),
+            r"y_train holds label 1099511627778 \(sample 2\): needs labels 0 to 99999",
+        ),
         (dict(y_train=Y * 0, y_test=Y[:3] * 0), "one label only: needs at least 2 classes"),
         (dict(classes=2), r"y_train holds label 2 \(sample 2\).*classes=2 means labels 0 to 1"),
     ],
@@ -108,3 +112,10 @@ def test_the_arrays_of_a_run_must_be_the_same(tmp_path):
         load_arrays(sizes, None)
     with pytest.raises(DataError, match="holds other arrays than this run's"):
         load_arrays(sizes, save(tmp_path, **{**GOOD, "y_test": Y[1:4]}))
+
+
+def test_labels_that_no_image_has_are_mentioned(tmp_path, capsys):
+    sizes_in(save(tmp_path, **GOOD))
+    assert capsys.readouterr().err == ""
+    sizes_in(save(tmp_path, **{**GOOD, "y_train": Y + 1, "y_test": Y[:3] + 1}))
+    assert "no training image has label 0: do labels start at 1?" in capsys.readouterr().err

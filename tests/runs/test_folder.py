@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.run_folders import VALUES, bits, cut, flip, leftovers, made_up_row
 
-from slsgd_mx.errors import RunError
+from slsgd_mx.errors import ConfigError, DivergedError, RunError
 from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.system.files import digest, load_arrays, save_arrays, write_atomically
@@ -267,3 +267,34 @@ def test_a_run_does_not_go_on_with_other_data(run_folder):
     with pytest.raises(RunError, match="other data .*d there, e here"):
         run_folder.begin_session({**SESSION, "after_epoch": 5, "data_sha256": "e"})
     run_folder.begin_session({**SESSION, "data_sha256": "e"})  # from the start: nothing is mixed
+
+
+@pytest.mark.parametrize(
+    "error, before, rows, stays",
+    [
+        (TypeError("in a rule"), False, 0, False),
+        (ConfigError("a wrong shape"), False, 0, False),
+        (TypeError("in a rule"), True, 0, True),
+        (TypeError("in a rule"), False, 1, True),
+        (KeyboardInterrupt(), False, 0, True),
+        (RunError("a full disk"), False, 0, True),
+    ],
+)
+def test_only_a_new_folder_without_rows_is_removed_after_an_error(
+    folder, tiny, error, before, rows, stays
+):
+    if before:
+        with RunFolder(folder, tiny()):
+            pass
+    with pytest.raises(type(error)), RunFolder(folder, tiny()) as opened:
+        opened.resume()
+        for t in range(rows):
+            opened.append(made_up_row(opened, t + 1))
+        raise error
+    assert folder.exists() == stays
+
+
+@pytest.mark.parametrize("rule, said", [("trimmed-mean", "Trim more"), ("mean", "Lower --gamma")])
+def test_a_diverged_run_is_told_to_trim_only_if_its_rule_does(folder, tiny, rule, said):
+    with pytest.raises(DivergedError, match=said), RunFolder(folder, tiny(rule=rule)) as opened:
+        opened.mark_diverged(1)

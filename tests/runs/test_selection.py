@@ -86,6 +86,15 @@ def test_what_differs_and_what_is_common(runs):
     assert labels(runs[1:3], but=["seed"]) == ["attack=label-flip", "attack=negation"]
 
 
+def test_a_bare_name_matches_any_parameters(tiny, tmp_path):
+    for attack in ("alie", "alie:z=2", "negation"):
+        store_run(tmp_path, tiny(q=2, attack=attack, rule="nnm+centered-clipping:tau=3"), [1] * 3)
+    runs = load_runs(tmp_path)
+    chosen = [len(select(runs, [f"attack{x}"])) for x in ("=alie", "!=alie", "=alie:z=2", "=ali")]
+    assert chosen == [2, 1, 1, 0]
+    assert len(select(runs, ["rule=nnm+centered-clipping"])) == 3
+
+
 def test_an_attack_is_shown_with_a_scale_that_is_not_its_own(tiny, tmp_path):
     for scale in (None, 7.5):
         store_run(tmp_path, tiny(q=1, attack="negation", attack_scale=scale, seed=0), [1, 1, 1])

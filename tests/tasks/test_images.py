@@ -98,6 +98,11 @@ def test_a_network_that_does_not_fit(net, said):
         own_task(net)
 
 
+def test_the_number_of_classes_is_limited():
+    with pytest.raises(ConfigError, match="classes=100001 is out of range: .* <= 100000"):
+        preset("images", "smoke", classes=100_001)
+
+
 def test_a_device_without_data_is_refused_before_training():
     task = own_task()
     with pytest.raises(ConfigError, match="n=61 is out of range: needs n <= train_images=60"):

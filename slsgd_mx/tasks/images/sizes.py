@@ -11,7 +11,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.partitions import find_partition
 from slsgd_mx.plugins import Source
 from slsgd_mx.registry import whole
-from slsgd_mx.validation import require, require_whole
+from slsgd_mx.validation import MOST_CLASSES, require, require_whole
 from slsgd_mx.workloads import NETWORKS, SMALL, Network, Sizes, find_network, in_a_name
 
 
@@ -142,6 +142,8 @@ class Images(ImageSizes):
     def validate(self, n: int) -> None:
         super().validate(n)
         require_whole(self, classes=2)
+        legal = f"2 <= classes <= {MOST_CLASSES}"
+        require(self.classes <= MOST_CLASSES, "classes", self.classes, legal)
         if (self.data == "synthetic") == bool(self.sha256):
             raise ConfigError(f"data={self.data!r} needs the digest of its arrays: give --arrays")
         if not self.structure:

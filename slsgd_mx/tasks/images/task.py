@@ -48,7 +48,8 @@ def check_network(net: object, shape: Tuple[int, ...], classes: int) -> None:
     try:
         found = net(mx.nd.zeros((1, *shape))).shape  # determines the shapes of the parameters
     except Exception as error:
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        lines = str(error).strip().splitlines()  # MXNet's may begin like a traceback
+        why = lines[-1] if lines else type(error).__name__
         raise ConfigError(f"the network cannot take images of shape {shape}: {why}") from error
     if found != (1, classes):
         raise ConfigError(
