@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.attacks.engine import find_misfit, find_obstacle
@@ -15,7 +16,6 @@ from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.validation import require, require_name
 
 CLEAN = "none"  # the name of the column without attack
-METRIC = "test_accuracy"  # in the cells
 
 RULES = (
     *("mean", "trimmed-mean", "median", "geometric-median", "phocas", "multi-krum"),
@@ -29,6 +29,41 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "laptop": {"epochs": 16, "eval_every": 2},
     "smoke": {"epochs": 8, "eval_every": 2},
 }
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The metric in the cells, and whether more of it is better."""
+
+    name: str = "test_accuracy"
+
+    @property
+    def rises(self) -> bool:
+        """Accuracies should be high; losses, perplexities, distances and all others low."""
+        return self.name.endswith("accuracy")
+
+    @property
+    def diverged(self) -> float:
+        """What a run counts whose model stopped being finite."""
+        return 0.0 if self.rises else math.inf
+
+    @property
+    def words(self) -> str:
+        return self.name.replace("_", " ")
+
+    def is_better(self, value: float, other: float) -> bool:
+        return value > other if self.rises else value < other
+
+
+def measure_of(metrics: Sequence[str]) -> Measure:
+    """An accuracy if a workload measures one, else its first metric of the test set, or of all.
+
+    >>> measure_of(("train_loss", "test_loss", "test_perplexity"))
+    Measure(name='test_loss')
+    """
+    tested = [name for name in metrics if name.startswith("test_")]
+    found = [name for name in (*tested, *metrics) if name.endswith("accuracy")]
+    return Measure([*found, *tested, *metrics][0])
 
 
 @dataclass(frozen=True)
@@ -86,14 +121,8 @@ class Arena:
 
     def __post_init__(self) -> None:
         require(self.repeats >= 1, "repeats", self.repeats, "repeats >= 1")
-        known = presets_of(self.task)
-        require_name("preset", self.preset, known)
-        sizes = known[self.preset].sizes
-        if METRIC not in sizes.metrics:
-            raise ConfigError(
-                f"an arena compares the metric {METRIC}, and task {self.task!r} measures "
-                f"{', '.join(sizes.metrics)}: runs compare can show it"
-            )
+        require_name("preset", self.preset, presets_of(self.task))
+        sizes = self.sizes
         if not divides_by_labels(self.task):
             if self.partitions:
                 why = f"task {self.task!r} has a partition of its own: leave out --partition"
@@ -108,6 +137,11 @@ class Arena:
         for name, values in (("q", self.qs), ("poisoned_devices", self.poisoned_devices)):
             least, legal = min(values, default=1), "1: the clean run is always included"
             require(least >= 1, name, least, f"{name} >= {legal}")
+
+    @property
+    def sizes(self) -> Any:
+        """The workload of the preset."""
+        return presets_of(self.task)[self.preset].sizes
 
     @property
     def settings(self) -> List[Setting]:

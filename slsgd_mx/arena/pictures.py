@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.arena.grid import CLEAN, METRIC
+from slsgd_mx.arena.grid import CLEAN
 from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import best_of
-from slsgd_mx.figures.panels import TITLES, metric_curve
+from slsgd_mx.figures.panels import metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, new_figure, write
 
@@ -39,11 +39,18 @@ class Grid:
     top: float  # the highest value
     framed: Sequence[Tuple[int, int]] = ()  # the rows and columns of cells with a frame
     bars: Sequence[float] = field(default_factory=tuple)  # vertical lines
+    bottom: float = 0.0  # the lowest value
+
+    def share(self, value: float) -> float:
+        """Where a value is between the lowest and the highest; NaN if it is not known."""
+        if math.isnan(value):
+            return math.nan
+        return float(np.clip((value - self.bottom) / ((self.top - self.bottom) or 1.0), 0.0, 1.0))
 
 
 def draw_heat_maps(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
     """One heat map for each board, rules by attacks, with each rule's worst attack on the right."""
-    return _draw([accuracies(board) for board in boards], path, title, note)
+    return _draw([finals(board) for board in boards], path, title, note)
 
 
 def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> List[Path]:
@@ -51,27 +58,31 @@ def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> Li
     return _draw([shares(board) for board in boards], path, title, note)
 
 
-def accuracies(board: Board) -> Grid:
+def finals(board: Board) -> Grid:
     """Dark means broken; frames mark the best worst case, that of several rules if they tie."""
     worst = [board.worst(rule) for rule in board.rules]
     ends = np.array([math.nan if score is None else score.mean for score in worst])
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
     texts = [
-        [*(_accuracy(board.scores[rule, c]) for c in board.columns), _worst(score)]
+        [*(_final(board.scores[rule, c]) for c in board.columns), _worst(score)]
         for rule, score in zip(board.rules, worst)
     ]
     last = len(board.columns)
-    best = best_of({rule: score for rule, score in zip(board.rules, worst) if score is not None})
+    known = {rule: score for rule, score in zip(board.rules, worst) if score is not None}
+    best, rises = best_of(known, board.measure), board.measure.rises
+    finite = values[np.isfinite(values)]
+    lowest, highest = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     return Grid(
         _title(board),
         board.rules,
         [*board.columns, WORST],
         values,
         texts,
-        DARK,
-        max(0.1, np.nanmax(values)) if np.isfinite(values).any() else 1.0,
+        DARK if rises else LIGHT,
+        max(0.1, highest) if rises else highest,
         [(board.rules.index(rule), last) for rule in best],
         (0.5, last - 0.5),
+        0.0 if rises else lowest,
     )
 
 
@@ -91,8 +102,8 @@ def _title(board: Board) -> str:
     return str(board.setting).replace("alpha=", r"$\alpha$=")
 
 
-def _accuracy(score: Score) -> str:
-    """What a cell of the accuracies says."""
+def _final(score: Score) -> str:
+    """What a cell of the final metrics says."""
     if score.cell.why_empty or not score.values:
         return _absent(score)
     lines = [f"{score.mean:.3f}"]
@@ -148,14 +159,14 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
 
     # One hue: readable in greyscale and by colour-blind readers.
     colours = LinearSegmentedColormap.from_list("arena", list(grid.colours))
-    shown = np.ma.masked_invalid(grid.values)
-    ax.imshow(shown, cmap=colours, vmin=0.0, vmax=grid.top, aspect="auto")
+    shown = np.ma.masked_invalid(np.vectorize(grid.share, [float])(grid.values))
+    ax.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto")
     ax.set_facecolor("#EEEEEE")
     ax.grid(False)
     for (i, j), value in np.ndenumerate(grid.values):
         text = grid.texts[i][j]
-        share = 1.0 if math.isnan(value) else value / grid.top
-        dark = (share < 0.55) if grid.colours is DARK else (share > 0.55 and not math.isnan(value))
+        share = grid.share(value)  # NaN is neither
+        dark = share < 0.55 if grid.colours is DARK else share > 0.55
         size = 8 if max(map(len, text.split("\n"))) <= 6 else 6.5
         ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
     for row, column in grid.framed:
@@ -180,7 +191,7 @@ def draw_curves(board: Board, path: Paths, title: str, note: str) -> List[Path]:
             cell_curve(board, (rule, attack), rule, style) for style, rule in enumerate(board.rules)
         ]
         name = "no attack" if attack == CLEAN else attack
-        panels.append(Panel(name, TITLES[METRIC][1], curves))
+        panels.append(Panel(name, label_of(board), curves))
     return draw(panels, path, f"{title} ({board.setting})", note)
 
 
@@ -192,7 +203,7 @@ def draw_cells(
     panels = [
         Panel(
             _title(board),
-            TITLES[METRIC][1],
+            label_of(board),
             [
                 cell_curve(board, (rule, attack), cell_label(rule, attack), style)
                 for style, (rule, attack) in enumerate(pairs)
@@ -203,16 +214,21 @@ def draw_cells(
     return draw(panels, path, title, note)
 
 
+def label_of(board: Board) -> str:
+    """The y-label of a board's curves."""
+    return "Accuracy" if board.measure.rises else board.measure.words.capitalize()
+
+
 def cell_label(rule: str, attack: str) -> str:
     return f"{rule}, no attack" if attack == CLEAN else f"{rule}, {attack}"
 
 
 def cell_curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
-    """The accuracy of a cell over its epochs; the legend says if there is none."""
+    """The metric of a cell over its epochs; the legend says if there is none."""
     cell = board.scores[pair].cell
     rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
     if not rows:
         remark = "illegal" if cell.why_empty else "missing"
         return Curve(label, np.array([]), np.zeros((1, 0)), style, remark)
-    curve = metric_curve(label, rows, METRIC)
+    curve = metric_curve(label, rows, board.measure.name)
     return Curve(label, curve.x, curve.y, style)

@@ -1,4 +1,4 @@
-"""What came out of an arena: accuracies, and which pushes the rules used; no MXNet."""
+"""What came out of an arena: final metrics, and which pushes the rules used; no MXNet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.arena.grid import CLEAN, METRIC, Arena, Cell, Setting
+from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.config import RunConfig
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.pushes import Pushes, read_pushes
@@ -20,7 +20,7 @@ ENDED = ("done", "diverged")
 
 @dataclass(frozen=True)
 class Score:
-    """The final accuracies of a cell, one for each seed that is finished.
+    """The final metrics of a cell, one for each seed that is finished.
 
     ``poisoned_used`` and ``honest_lost`` are means over the last half of the epochs and the seeds;
     NaN if nothing is poisoned or the pushes are not recorded.  ``attack_success`` is the mean over
@@ -29,7 +29,7 @@ class Score:
 
     cell: Cell
     values: Tuple[float, ...] = ()
-    diverged: int = 0  # seeds whose model stopped being finite; their accuracy counts as 0
+    diverged: int = 0  # seeds whose model stopped being finite; they count as the worst value
     poisoned_used: float = math.nan
     honest_lost: float = math.nan
     attack_success: float = math.nan
@@ -55,6 +55,7 @@ class Board:
     scores: Dict[Tuple[str, str], Score]
     outcomes: Dict[RunConfig, Outcome]
     workload: str = ""  # what is trained and how large it is, in words
+    measure: Measure = Measure()
 
     def worst(self, rule: str) -> Optional[Score]:
         """A rule's score under the attack that does it most harm; None if one is missing."""
@@ -62,7 +63,8 @@ class Board:
         known = [score for score in scores if not score.cell.why_empty]
         if not known or any(math.isnan(score.mean) for score in known):
             return None
-        return min(known, key=lambda score: score.mean)
+        worst = min if self.measure.rises else max
+        return worst(known, key=lambda score: score.mean)
 
 
 def read_boards(arena: Arena, home: Path) -> List[Board]:
@@ -70,18 +72,22 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
     index = RunIndex(home)
     folders = {run: index.folder(run) for run in arena.runs()}
     outcomes = {run: read_outcome(folder, run) for run, folder in folders.items()}
-    boards = []
+    boards, measure = [], measure_of(arena.sizes.metrics)
     for setting in arena.settings:
         scores = {
-            (cell.rule, cell.attack): score_cell(cell, outcomes, folders)
+            (cell.rule, cell.attack): score_cell(cell, outcomes, folders, measure)
             for cell in arena.cells(setting)
         }
-        boards.append(Board(setting, arena.rules, arena.columns, scores, outcomes))
+        known = (setting, arena.rules, arena.columns, scores, outcomes)
+        boards.append(Board(*known, measure=measure))
     return boards
 
 
 def score_cell(
-    cell: Cell, outcomes: Dict[RunConfig, Outcome], folders: Dict[RunConfig, Path]
+    cell: Cell,
+    outcomes: Dict[RunConfig, Outcome],
+    folders: Dict[RunConfig, Path],
+    measure: Measure,
 ) -> Score:
     """The score of a cell from those of its runs that are finished."""
     ended = [run for run in cell.runs if outcomes[run].state in ENDED]
@@ -90,7 +96,9 @@ def score_cell(
     pushes = {run: late_half(run, read_pushes(folders[run])) for run in ended}
     return Score(
         cell,
-        values=tuple(float(last[run][METRIC]) if run in last else 0.0 for run in ended),
+        values=tuple(
+            float(last[run][measure.name]) if run in last else measure.diverged for run in ended
+        ),
         diverged=len(ended) - len(done),
         poisoned_used=mean_of(mean_of(p.poisoned_used for p in rows) for rows in pushes.values()),
         honest_lost=mean_of(mean_of(p.honest_lost for p in rows) for rows in pushes.values()),

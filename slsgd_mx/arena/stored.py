@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
-from slsgd_mx.arena.grid import ATTACKS, CLEAN, RULES, Cell, Setting, why_illegal
-from slsgd_mx.arena.results import METRIC, Board, score_cell
+from slsgd_mx.arena.grid import ATTACKS, CLEAN, RULES, Cell, Setting, measure_of, why_illegal
+from slsgd_mx.arena.results import Board, score_cell
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError
@@ -29,7 +29,7 @@ def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
     found: Dict[RunConfig, List[RunConfig]] = {}
     for run in folders:
         # ``replace`` looks the plug-ins up anew, so versions are compared with what was stored.
-        if METRIC in run.sizes.metrics and (replace(run), run.sources) not in prefixes:
+        if (replace(run), run.sources) not in prefixes:
             found.setdefault(_without_factors(run), []).append(run)
     boards = []
     for base, every in found.items():
@@ -113,16 +113,16 @@ def _board(
     rules = _in_order(RULES, (rule for rule, _ in group))
     columns = _in_order((CLEAN, *ATTACKS), [CLEAN, *(attack for _, attack in group)])
     outcomes = {run: read_outcome(folders[run], run) for runs in group.values() for run in runs}
-    scores = {}
+    scores, measure = {}, measure_of(base.sizes.metrics)
     for rule in rules:
         for attack in columns:
             runs = sorted(group.get((rule, attack), []), key=lambda run: run.seed)
             why = "" if runs else _why_empty(base, setting, rule, attack)
             cell = Cell(rule, attack, tuple(runs), why)
-            scores[rule, attack] = score_cell(cell, outcomes, folders)
+            scores[rule, attack] = score_cell(cell, outcomes, folders, measure)
     sizes = f"n={base.n}, k={base.k}, T={base.epochs}, {base.sizes.amount}"
     workload = ", ".join(filter(None, [base.sizes.task, sizes, version]))
-    return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload)
+    return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload, measure)
 
 
 def _why_empty(base: RunConfig, setting: Setting, rule: str, attack: str) -> str:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from slsgd_mx.arena.grid import METRIC, Arena, Cell, Setting
+from slsgd_mx.arena.grid import Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.arena.results import ENDED, Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 from slsgd_mx.errors import RunError
@@ -14,15 +14,10 @@ from slsgd_mx.runs.status import Outcome
 from slsgd_mx.system.files import parse_json
 
 SHARES = ("poisoned_used", "honest_lost", "attack_success")  # attributes of a score
-COLUMNS = [
-    *("partition", "q", "b", "alpha", "rule", "attack", METRIC, "spread", "seeds", "diverged"),
-    *SHARES,
-    "empty_because",
-]
 
 
 def table(arena: Arena, boards: Sequence[Board]) -> Tuple[List[str], List[List[str]]]:
-    """``COLUMNS`` and a row for each cell; what is not known is empty.
+    """The names of the columns and a row for each cell; what is not known is empty.
 
     Further columns come first: the task if it is not the paper's CNN, and the poisoned devices
     where they are given instead of q.
@@ -46,7 +41,9 @@ def table(arena: Arena, boards: Sequence[Board]) -> Tuple[List[str], List[List[s
                     score.cell.why_empty.replace(",", ";"),
                 ]
             )
-    return [*more, *COLUMNS], rows
+    name = measure_of(arena.sizes.metrics).name
+    usual = ("partition", "q", "b", "alpha", "rule", "attack", name, "spread", "seeds", "diverged")
+    return [*more, *usual, *SHARES, "empty_because"], rows
 
 
 def to_json(arena: Arena, boards: Sequence[Board]) -> str:
@@ -54,6 +51,7 @@ def to_json(arena: Arena, boards: Sequence[Board]) -> str:
     content: Dict[str, Any] = {
         "preset": arena.preset,
         "task": arena.task,
+        "metric": measure_of(arena.sizes.metrics).name,
         "seeds": list(range(arena.seed, arena.seed + arena.repeats)),
         "changes": dict(arena.changes),
         "alphas": compare_alphas(boards),
@@ -86,7 +84,7 @@ def _cell(board: Board, score: Score) -> Dict[str, Any]:
                 "identity": run.identity,
                 "state": outcome.state,
                 "epoch": [int(row["epoch"]) for row in outcome.rows],
-                METRIC: [float(row[METRIC]) for row in outcome.rows],
+                board.measure.name: [float(row[board.measure.name]) for row in outcome.rows],
             }
             for run, outcome in runs
         ],
@@ -104,8 +102,8 @@ def from_json(text: str) -> List[Board]:
     """The boards that ``to_json`` wrote; a RunError if it is something else."""
     try:
         content = parse_json(text)
-        workload = _workload(content)
-        return [_board(board, workload) for board in content["boards"]]
+        workload, measure = _workload(content), Measure(str(content.get("metric", Measure.name)))
+        return [_board(board, workload, measure) for board in content["boards"]]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
 
@@ -117,15 +115,15 @@ def _workload(content: Dict[str, Any]) -> str:
     return ", ".join([str(task), f"preset {preset}", *changes])
 
 
-def _board(content: Dict[str, Any], workload: str) -> Board:
+def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
     known = [content[name] for name in ("partition", "q", "b", "alpha")]
     setting = Setting(*known, poisoned_devices=content.get("poisoned_devices"))
     outcomes: Dict[Any, Outcome] = {}
     scores = {}
     for cell in content["cells"]:
         for run in cell["runs"]:
-            pairs = zip(run["epoch"], run[METRIC])
-            rows = [{"epoch": str(epoch), METRIC: repr(float(value))} for epoch, value in pairs]
+            pairs, name = zip(run["epoch"], run[measure.name]), measure.name
+            rows = [{"epoch": str(epoch), name: repr(float(value))} for epoch, value in pairs]
             outcomes[StoredRun(int(run["seed"]), str(run["identity"]))] = Outcome(
                 str(run["state"]), rows=rows
             )
@@ -135,9 +133,11 @@ def _board(content: Dict[str, Any], workload: str) -> Board:
         shares = {name: math.nan if cell[name] is None else float(cell[name]) for name in SHARES}
         scores[cell["rule"], cell["attack"]] = Score(
             Cell(cell["rule"], cell["attack"], runs, cell["empty_because"] or ""),
-            values=tuple(float(o.rows[-1][METRIC]) if o in done else 0.0 for o in ended),
+            values=tuple(
+                float(o.rows[-1][measure.name]) if o in done else measure.diverged for o in ended
+            ),
             diverged=len(ended) - len(done),
             **shares,
         )
     rules, columns = (tuple(dict.fromkeys(names)) for names in zip(*scores))
-    return Board(setting, rules, columns, scores, outcomes, workload)
+    return Board(setting, rules, columns, scores, outcomes, workload, measure)

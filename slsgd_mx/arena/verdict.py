@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Dict, List, Sequence
 
-from slsgd_mx.arena.grid import CLEAN, Setting
+from slsgd_mx.arena.grid import CLEAN, Measure, Setting
 from slsgd_mx.arena.results import Board, Score
 
 
@@ -17,7 +17,7 @@ def verdict(board: Board) -> List[str]:
     lines = []
     if known:
         lines.append(
-            f"Best worst case: {_in_words({rule: known[rule] for rule in best_of(known)})}."
+            f"Best worst case: {_in_words({r: known[r] for r in best_of(known, board.measure)})}."
         )
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
@@ -33,15 +33,15 @@ def verdict(board: Board) -> List[str]:
     return lines
 
 
-def best_of(worst: Dict[str, Score]) -> List[str]:
+def best_of(worst: Dict[str, Score], measure: Measure) -> List[str]:
     """The rules with the best worst case: several if they are equal in the digits shown."""
     shown = {rule: f"{score.mean:.3f}" for rule, score in worst.items()}
-    best = max(shown.values(), key=float, default="")
+    best = (max if measure.rises else min)(shown.values(), key=float, default="")
     return [rule for rule in worst if shown[rule] == best]
 
 
 def _in_words(best: Dict[str, Score]) -> str:
-    """The best rules, which are equal, with their accuracy and the attacks on them."""
+    """The best rules, which are equal, with their metric and the attacks on them."""
     value = f"{next(iter(best.values())).mean:.3f}"
     attacks = {score.cell.attack for score in best.values()}
     if len(attacks) == 1:
@@ -71,13 +71,13 @@ def _compare(usual: Board, other: Board) -> List[str]:
     bests = []
     for number, board in enumerate((other, usual)):
         worst = {rule: pair[1 - number] for rule, pair in both.items()}
-        best = best_of(worst)
+        best = best_of(worst, board.measure)
         with_alpha = f"with alpha={board.setting.alpha:g} ({' and '.join(best)})"
         bests.append(f"{worst[best[0]].mean:.3f} {with_alpha}")
-    raised = sum(after.mean > before.mean for before, after in both.values())
+    better = sum(usual.measure.is_better(a.mean, b.mean) for b, a in both.values())
     setting = usual.setting
     return [
         f"Moving average ({setting.partition}, {setting.threat}, b={setting.b}): the best worst "
-        f"case is {bests[0]}, {bests[1]}; alpha={other.setting.alpha:g} raises the worst case of "
-        f"{raised} of {len(both)} rules."
+        f"case is {bests[0]}, {bests[1]}; alpha={other.setting.alpha:g} improves the worst case of "
+        f"{better} of {len(both)} rules."
     ]

@@ -54,10 +54,10 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     """Which aggregation rule survives which attack?
 
     Trains every rule without attack and under every attack, sharing runs with other commands, and
-    draws a heat map of the final test accuracy: rules by attacks, and each rule's worst case. A
-    rule or attack that is illegal here leaves an empty cell with the reason. Writes arena.png,
-    .svg, .csv, .json and .md (the verdict in words), and arena-used.png (which pushes the rules
-    used). The same command resumes.
+    draws a heat map of the final test accuracy (the loss where a workload has none): rules by
+    attacks, and each rule's worst case. A rule or attack that is illegal here leaves an empty cell
+    with the reason. Writes arena.png, .svg, .csv, .json and .md (the verdict in words), and
+    arena-used.png (which pushes the rules used). The same command resumes.
 
     \b
     In minutes, no data:  slsgd-mx arena --preset smoke
@@ -159,12 +159,13 @@ def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells:
     of = of if grid.usual else f", {config.sizes.title}{of}"
     files = [folder / "arena.png", folder / "arena.svg"]
     frame = f"{note} The orange frame marks the best worst case."
-    title = f"Final test accuracy, rules by attacks{of}"
+    words = boards[0].measure.words
+    title = f"Final {words}, rules by attacks{of}"
     pictures.draw_heat_maps(boards, files, title, frame)
     title = f"Share of the poisoned pushes that the rule used{of}"
     lost = f"{note} Last half of the epochs; lost: share of the honest pushes that were not used."
     pictures.draw_used(boards, folder / "arena-used.png", title, lost)
-    title = f"Test accuracy{of}"
+    title = f"{words.capitalize()}{of}"
     for number, board in enumerate(boards, start=1):
         if curves:
             pictures.draw_curves(board, folder / f"arena-curves-{number}.png", title, note)
@@ -183,7 +184,7 @@ def _note(grid: Any) -> str:
     seeds = f"seed {grid.seed}"
     if grid.repeats > 1:
         seeds = f"seeds {grid.seed} to {grid.seed + grid.repeats - 1}"
-    own = {"synthetic": "Data: embedded synthetic images, ", OWN: ""}
+    own = {"synthetic": "Data: synthetic, embedded, ", OWN: ""}
     data = own.get(config.sizes.data, f"Data: {config.sizes.data}, ")
     workload = "" if grid.usual else f"Workload: {config.sizes.title}. "
     return (

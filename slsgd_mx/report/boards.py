@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set
 
 from slsgd_mx.arena.grid import CLEAN
-from slsgd_mx.arena.pictures import Grid, accuracies, cell_curve, cell_label, shares
-from slsgd_mx.arena.results import METRIC, Board
+from slsgd_mx.arena.pictures import Grid, cell_curve, cell_label, finals, label_of, shares
+from slsgd_mx.arena.results import Board
 from slsgd_mx.arena.stored import find_boards
 from slsgd_mx.arena.tables import SHARES, from_json
 from slsgd_mx.arena.verdict import verdict
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
-from slsgd_mx.figures.panels import TITLES
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.report.charts import chart, readable, rounded
 from slsgd_mx.report.pictures import made_up
@@ -67,7 +66,8 @@ def _board(board: Board, source: str, places: Dict[str, Path], made: str) -> Dic
         "words": verdict(board),
         "rules": list(board.rules),
         "columns": ["no attack" if c == CLEAN else c for c in board.columns],
-        "maps": {"accuracy": _map(accuracies(board)), "pushes": _map(shares(board))},
+        "metric": board.measure.words,
+        "maps": {"final": _map(finals(board)), "pushes": _map(shares(board))},
         "cells": [[_cell(board, r, c, places) for c in board.columns] for r in board.rules],
     }
 
@@ -79,8 +79,8 @@ def _map(grid: Grid) -> List[List[Dict[str, Any]]]:
         row = []
         for j, text in enumerate(texts):
             value = float(grid.values[i, j])
-            share = None if math.isnan(value) else value / grid.top
-            colour = None if share is None else mixed(grid.colours, share)
+            share = grid.share(value)
+            colour = None if math.isnan(share) else mixed(grid.colours, share)
             light = colour is not None and _is_dark(colour)
             framed = (i, j) in grid.framed
             row.append({"text": text, "colour": colour, "light": light, "framed": framed})
@@ -119,7 +119,7 @@ def _cell(board: Board, rule: str, attack: str, places: Dict[str, Path]) -> Dict
         "why": score.cell.why_empty,
         "numbers": numbers,
         "pushes": _pushes(score.cell.runs, places),
-        **chart([Panel("Test accuracy", TITLES[METRIC][1], curves)], columns=1),
+        **chart([Panel(board.measure.words.capitalize(), label_of(board), curves)], columns=1),
     }
 
 

@@ -11,7 +11,6 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from slsgd_mx import __version__
-from slsgd_mx.arena.grid import METRIC
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.variants import Variant
@@ -85,7 +84,7 @@ def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfi
                 strange.append(run)
             else:
                 problems.append(str(error))
-    problems += _about_plugins([run for run in strange if METRIC in run.metrics])
+    problems += _about_plugins(strange)
     return runs, folders
 
 

@@ -39,12 +39,12 @@ def as_dicts(table):
     return [dict(zip(columns, row)) for row in rows]
 
 
-def store(arena, home, accuracy=ACCURACY):
-    """Store all runs of an arena; seeds differ by 0.02 in accuracy."""
+def store(arena, home, values=ACCURACY):
+    """Store all runs of an arena; seeds differ by 0.02."""
     for setting in arena.settings:
         for cell in arena.cells(setting):
             for run in cell.runs:
-                value = accuracy.get((cell.rule, cell.attack))
+                value = values.get((cell.rule, cell.attack))
                 if value is not None:
                     final = value + 0.02 * (run.seed - arena.seed)
                     points = run.epochs // run.eval_every
@@ -112,10 +112,38 @@ def test_rules_that_tie_are_all_named_and_framed(tmp_path):
     (board,) = results.read_boards(arena, tmp_path)
     first = verdict.verdict(board)[0]
     assert first == "Best worst case: mean (under negation) and median (under gaussian), 0.600."
-    assert pictures.accuracies(board).framed == [(0, 3), (1, 3)]
+    assert pictures.finals(board).framed == [(0, 3), (1, 3)]
     store(arena, tmp_path / "other")
     (board,) = results.read_boards(arena, tmp_path / "other")
-    assert pictures.accuracies(board).framed == [(1, 3)]
+    assert pictures.finals(board).framed == [(1, 3)]
+
+
+def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
+    choices = dict(rules=("mean", "median"), attacks=("negation", "gaussian"))
+    arena = Arena("smoke", task="lstm", **choices, changes={"epochs": 2, "eval_every": 1})
+    losses = {pair: 1 - value for pair, value in ACCURACY.items()}
+    store(arena, tmp_path, losses)
+    (board,) = results.read_boards(arena, tmp_path)
+    assert verdict.verdict(board)[:2] == [
+        "Best worst case: median, 0.400 under gaussian.",
+        "mean: the strongest attack is negation, 0.900 (0.100 without attack)",
+    ]
+    grid = pictures.finals(board)
+    assert grid.framed == [(1, 3)] and (grid.share(1), grid.share(0)) == (1, 0)
+    assert as_dicts(tables.table(arena, [board]))[1]["test_loss"] == "0.9"
+    (read,) = tables.from_json(tables.to_json(arena, [board]))
+    assert verdict.verdict(read) == verdict.verdict(board)
+    pictures.draw_heat_maps([board], tmp_path / "loss.png", "title", "note")
+
+    cell = next(c for c in arena.cells(arena.settings[0]) if c.attack == "negation")
+    folder = RunFolder(tmp_path / cell.runs[0].slug, cell.runs[0])
+    (folder.path / "DONE").unlink()
+    with pytest.raises(Exception, match="stopped being finite"):
+        folder.mark_diverged(2)
+    (board,) = results.read_boards(arena, tmp_path)
+    assert board.worst("mean").values == (math.inf,)
+    assert pictures.finals(board).share(math.inf) == 1
+    pictures.draw_heat_maps([board], tmp_path / "lost.png", "title", "note")
 
 
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
@@ -191,7 +219,7 @@ def test_the_verdict_compares_alphas(tmp_path):
     boards = results.read_boards(arena, tmp_path)
     line = (
         "Moving average (balanced, q=2, b=2): the best worst case is 0.600 with alpha=0.8 "
-        "(median), 0.600 with alpha=1 (median); alpha=0.8 raises the worst case of 1 of 2 rules."
+        "(median), 0.600 with alpha=1 (median); alpha=0.8 improves the worst case of 1 of 2 rules."
     )
     assert verdict.compare_alphas(boards) == [line]
     assert json.loads(tables.to_json(arena, boards))["alphas"] == [line]

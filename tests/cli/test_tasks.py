@@ -101,7 +101,6 @@ def test_an_arena_of_arrays_on_two_servers_gives_the_same_bytes():
         ("fig3 --task images --released", "the released code has no task 'images'"),
         ("fig4 --plugin own.py --task blobs", "it needs the unbalanced partition"),
         ("fig11 --task images --batch-size 900", "batch_size=900 is out of range"),
-        ("arena --task lstm", "an arena compares the metric test_accuracy, and task 'lstm'"),
         ("arena --plugin own.py --task blobs --partition balanced", "has a partition of its own"),
         ("fig12 --plugin own.py --task blobs --set attack=worst-case", "task blobs has none (has"),
         ("arena --q 1 --poisoned-devices 2", "give either --q or --poisoned-devices"),

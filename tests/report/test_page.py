@@ -161,7 +161,7 @@ def test_of_copies_of_a_run_a_finished_one_counts_once(tmp_path):
         shutil.copytree(tmp_path / config.slug, copy)
         (copy / "DONE").unlink()
     (board,) = gather(Request(tmp_path))["arena"]
-    texts = {cell["text"] for row in board["maps"]["accuracy"] for cell in row[:-1]}
+    texts = {cell["text"] for row in board["maps"]["final"] for cell in row[:-1]}
     assert texts == {"0.300"}
 
 

@@ -132,12 +132,12 @@ function cellDetail(cell) {
 }
 
 function boardCard(board) {
-  const detail = make("div", {}), buttons = [], kinds = { accuracy: "final test accuracy", pushes: "poisoned pushes used" };
+  const detail = make("div", {}), buttons = [], kinds = { final: `final ${board.metric}`, pushes: "poisoned pushes used" };
   const table = make("table", { class: "heat" });
-  let kind = "accuracy", chosen = null;
+  let kind = "final", chosen = null;
   const fill = () => {
     buttons.length = 0;
-    const worst = kind === "accuracy" ? ["worst"] : [];
+    const worst = kind === "final" ? ["worst"] : [];
     const head = make("tr", {}, make("td"), ...[...board.columns, ...worst].map((name) => make("th", { scope: "col" }, name)));
     const rows = board.rules.map((rule, i) => make("tr", {}, make("th", { scope: "row" }, rule), ...board.maps[kind][i].map((look, j) => {
       const style = look.colour ? `background: ${look.colour}; color: ${look.light ? "#fff" : "#1c2330"}` : null;
