@@ -1,5 +1,6 @@
 """A workload without Gluon: scikit-learn's SGDClassifier under the same server, rules and attacks.
 
+pip install scikit-learn
 slsgd-mx train --plugin examples/scikit_learn.py sklearn-digits --q 2 --b 2
 """
 
@@ -9,6 +10,7 @@ import warnings
 import numpy as np
 
 from slsgd_mx import Task, register_task
+from slsgd_mx.errors import ConfigError
 
 
 @register_task(
@@ -26,7 +28,10 @@ class Digits(Task):
     classes = 10
 
     def __init__(self, config, data_dir=None):
-        from sklearn.datasets import load_digits
+        try:
+            from sklearn.datasets import load_digits
+        except ImportError as error:
+            raise ConfigError("sklearn-digits needs pip install scikit-learn") from error
 
         x, y = load_digits(return_X_y=True)
         self.x, self.y = x / 16, y

@@ -27,7 +27,7 @@ def partition(picture: Path, **options: Any) -> None:
     slsgd-mx partition --unbalanced                       CIFAR-10
     slsgd-mx partition --unbalanced --data synthetic      without any data
     slsgd-mx partition --partition dirichlet:concentration=0.3
-    slsgd-mx partition --arrays my.npz --partition shards   as train images deals it out
+    slsgd-mx partition --arrays my.npz --partition shards
     """
     from slsgd_mx.figures.partition import draw_partition
     from slsgd_mx.partitions import label_counts

@@ -17,6 +17,7 @@ from slsgd_mx.parameter_server.launcher import Options, launch
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool
+from slsgd_mx.tasks.build import build_task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = dict(n=8, k=4, epochs=2, batch_size=10, eval_every=1)
@@ -121,6 +122,13 @@ def test_precision_cannot_be_chosen_for_scikit_learn(fresh_plugins):
     load_plugin(str(EXAMPLES / "scikit_learn.py"))
     with pytest.raises(ConfigError, match="task sklearn-digits has no network"):
         preset("sklearn-digits", "small", precision="bfloat16")
+
+
+def test_without_scikit_learn_the_example_says_what_to_install(fresh_plugins, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    load_plugin(str(EXAMPLES / "scikit_learn.py"))
+    with pytest.raises(ConfigError, match="needs pip install scikit-learn"):
+        build_task(preset("sklearn-digits", "small"))
 
 
 def test_scikit_learn_trains_under_the_same_server(tmp_path, fresh_plugins):
