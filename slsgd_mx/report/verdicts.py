@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, from_json, judge_all, to_json
+from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, THEORY, from_json, judge_all, to_json
 from slsgd_mx.claims.report import decisive, in_numbers, tally
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.variants import Variant
 from slsgd_mx.report.pictures import made_up, seeds_in_words
 from slsgd_mx.system.files import read_text
 
+ELSEWHERE = (
+    f" {THEORY[0]} to {THEORY[-1]}, on the theorems, are judged on the tables of slsgd-mx theory: "
+    "the repository has their numbers in figures/theory and their verdicts in docs/theory.md."
+)
 VERDICTS = (HOLDS, FAILS, OPEN)
 
 
@@ -61,5 +65,7 @@ def entry(text: str, source: str) -> Dict[str, Any]:
         )
     seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
     which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
-    note = ", ".join(filter(None, [f"Preset {preset}", which]))
-    return {"source": source, "preset": preset, "note": f"{note}.", "claims": claims}
+    note = ", ".join(filter(None, [f"Preset {preset}", which])) + "."
+    if not {claim["id"] for claim in claims} & set(THEORY):
+        note += ELSEWHERE
+    return {"source": source, "preset": preset, "note": note, "claims": claims}

@@ -85,6 +85,8 @@ def test_every_section_has_its_content(data):
     names = [entry["name"] for entry in data["figures"]]
     assert names[:2] == ["fig03", "fig09"] and len(names) == 2 + 14
     assert [len(group["claims"]) for group in data["claims"]] == [12, 9]
+    said = ["C10 to C12, on the theorems" in group["note"] for group in data["claims"]]
+    assert said == [False, True]
     assert [board["rules"] for board in data["arena"]] == [["trimmed-mean", "median"]]
     (board,) = data["arena"]
     assert board["title"].startswith("balanced, q=1, b=1, α=1 (cifar, n=10, k=10, T=2, ")
