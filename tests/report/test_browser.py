@@ -251,6 +251,9 @@ def test_nothing_overflows_a_phone(page, tmp_path):
         page.wait("return innerWidth === 390 && document.documentElement.scrollWidth === 390")
         panels = page.find("#figures-0 .panel")[:2]
         assert panels[0].rect["y"] < panels[1].rect["y"]  # one below the other
+        (name, *_) = page.find("#arena .heat tbody th")
+        page.run("arguments[0].textContent = 'bucketing+nnm+geometric-median'", name)
+        assert name.rect["width"] < 390 / 3  # a long name is wrapped
         assert page.browser.save_screenshot(str(tmp_path / "phone.png"))
         assert (tmp_path / "phone.png").stat().st_size > 10_000
     finally:

@@ -24,7 +24,8 @@ function showSummary() {
   if (seconds) tile(duration(seconds), "of training, all runs together");
   if (DATA.figures.length) tile(DATA.figures.length, plural(DATA.figures.length, "figure"));
   for (const { preset, claims } of DATA.claims) {
-    tile(`${claims.filter((c) => c.verdict === "holds").length} of ${claims.length}`, `claims hold (${preset})`);
+    const which = claims.length > 1 ? ` ${claims[0].id} to ${claims[claims.length - 1].id}` : "";
+    tile(`${claims.filter((c) => c.verdict === "holds").length} of ${claims.length}`, `claims${which} hold (${preset})`);
   }
   if (DATA.theory.length) tile(DATA.theory.length, `${plural(DATA.theory.length, "picture")} of the theory`);
   if (DATA.arena.length) tile(DATA.arena.length, plural(DATA.arena.length, "arena board"));
