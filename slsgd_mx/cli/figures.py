@@ -18,7 +18,7 @@ from slsgd_mx.cli.options import (
     with_options,
 )
 from slsgd_mx.cli.output import print_json, say
-from slsgd_mx.cli.sweeping import WORKLOAD, Workload, running, take_sweep, take_workload
+from slsgd_mx.cli.sweeping import WORKLOAD, running, take_sweep, take_variant
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
 RUNNING = ("released", "repeats", *running(pick_formerly_out("figures")))
@@ -31,7 +31,7 @@ def run_figures(names: List[str], options: Dict[str, Any]) -> None:
 
     sweep = take_sweep(options)
     folder = options.pop("figures")
-    variant, workload = _variant(FIGURES[names[0]].task, options)
+    variant, workload = take_variant(FIGURES[names[0]].task, options)
     figures = {name: figure_of(name, variant) for name in names}
     for figure in figures.values():
         workload.refuse_to_set(sorted(varied(figure)))
@@ -48,27 +48,6 @@ def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
         raise sweep.unfinished({**missing, **failed})
-
-
-def _variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:
-    """The variant that the options ask for, and its workload."""
-    from slsgd_mx.figures.variants import Variant
-
-    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
-    asked = {name: options.pop(name, None) for name in names}
-    workload = take_workload(usual, options)
-    variant = Variant(
-        workload.preset,
-        workload.changes,
-        asked["repeats"],
-        asked["seed"] or 0,
-        asked["loss"],
-        asked["alphas"] or (),
-        bool(asked["released"]),
-        workload.task,
-        asked["poisoned_devices"],
-    )
-    return variant, workload
 
 
 def draw_all(

@@ -11,7 +11,7 @@ import click
 
 from slsgd_mx.cli.options import FOLDER, PATH, SYMBOLS, UNAMBIGUOUS, given, pick, with_options
 from slsgd_mx.cli.output import COPIES, count, json_option, print_json, say
-from slsgd_mx.cli.sweeping import WORKLOAD, take_workload
+from slsgd_mx.cli.sweeping import WORKLOAD, take_variant
 
 EVERY = 10.0  # seconds between two versions of a page that is watched
 SHARE = 4.0  # times as long as writing took, a watched page is left alone
@@ -117,26 +117,12 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
     """The variants of the figures: the one that the options describe, or each preset's own."""
     from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant
 
-    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
-    own = {name: options.pop(name) for name in names}
     if preset is None and options["task"] is None:
-        settings = options.pop("settings")
-        if given(**options) or settings or any(own.values()):
+        if any(value is not False and value != () for value in given(**options).values()):
             raise click.UsageError("give --preset with the options of figures, or --task")
         return tuple(Variant(name, {}) for name in FIGURE_PRESETS)
-    workload = take_workload("cifar", {**options, "preset": preset})
+    variant, workload = take_variant("cifar", {**options, "preset": preset})
     workload.refuse_to_set(())
-    variant = Variant(
-        workload.preset,
-        workload.changes,
-        own["repeats"],
-        own["seed"] or 0,
-        own["loss"],
-        own["alphas"] or (),
-        bool(own["released"]),
-        workload.task,
-        own["poisoned_devices"],
-    )
     return (variant,)
 
 

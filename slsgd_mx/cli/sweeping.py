@@ -74,6 +74,27 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
     return Workload(None if task == usual else task, preset, {**changes, **changed}, list(changed))
 
 
+def take_variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:
+    """The variant that the options ask for, and its workload."""
+    from slsgd_mx.figures.variants import Variant
+
+    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
+    asked = {name: options.pop(name, None) for name in names}
+    workload = take_workload(usual, options)
+    variant = Variant(
+        workload.preset,
+        workload.changes,
+        asked["repeats"],
+        asked["seed"] or 0,
+        asked["loss"],
+        asked["alphas"] or (),
+        bool(asked["released"]),
+        workload.task,
+        asked["poisoned_devices"],
+    )
+    return variant, workload
+
+
 @dataclass(frozen=True)
 class Sweep:
     """How many runs are computed: what the options of ``running`` say."""

@@ -51,6 +51,15 @@ def store(arena, home, values=ACCURACY):
                     store_run(home, run, [final] * points)
 
 
+def diverge(arena, home, epoch):
+    """Let the model of the first run under negation stop being finite."""
+    cell = next(c for c in arena.cells(arena.settings[0]) if c.attack == "negation")
+    folder = RunFolder(home / cell.runs[0].slug, cell.runs[0])
+    (folder.path / "DONE").unlink()
+    with pytest.raises(Exception, match="stopped being finite"):
+        folder.mark_diverged(epoch)
+
+
 def test_cells_are_all_pairs_with_a_column_without_attack():
     arena = small(alphas=(1.0, 0.8), bs=(2, 4), repeats=2)
     assert len(arena.settings) == 4
@@ -135,11 +144,7 @@ def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
     assert verdict.verdict(read) == verdict.verdict(board)
     pictures.draw_heat_maps([board], tmp_path / "loss.png", "title", "note")
 
-    cell = next(c for c in arena.cells(arena.settings[0]) if c.attack == "negation")
-    folder = RunFolder(tmp_path / cell.runs[0].slug, cell.runs[0])
-    (folder.path / "DONE").unlink()
-    with pytest.raises(Exception, match="stopped being finite"):
-        folder.mark_diverged(2)
+    diverge(arena, tmp_path, 2)
     (board,) = results.read_boards(arena, tmp_path)
     assert board.worst("mean").values == (math.inf,)
     assert pictures.finals(board).share(math.inf) == 1
@@ -149,11 +154,7 @@ def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     arena = small()
     store(arena, tmp_path, {k: v for k, v in ACCURACY.items() if k != ("mean", "gaussian")})
-    cell = next(c for c in arena.cells(arena.settings[0]) if c.attack == "negation")
-    folder = RunFolder(tmp_path / cell.runs[0].slug, cell.runs[0])
-    (folder.path / "DONE").unlink()
-    with pytest.raises(Exception, match="stopped being finite"):
-        folder.mark_diverged(8)
+    diverge(arena, tmp_path, 8)
     (board,) = results.read_boards(arena, tmp_path)
     score = board.scores["mean", "negation"]
     assert (score.values, score.diverged) == ((0.0,), 1)
