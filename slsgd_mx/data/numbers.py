@@ -62,24 +62,27 @@ class Numbers:
 
     def order(self, numbers: np.ndarray) -> np.ndarray:
         """Return these numbers in the order of the characters of their words."""
-        long = np.fromiter(map(self.long.__getitem__, sorted(self.long)), np.int64, len(self.long))
-        wanted = np.zeros(self.count, bool)
-        wanted[numbers] = True
-        short = numbers[self.parts[0][numbers] < LONG]
-        order = np.concatenate([short, long[wanted[long]]])
-        first, second, third = (part[order].byteswap() for part in self.parts)
-        lengths = first.astype(np.uint8)
-        # The sort is stable: long words with the same beginning remain in order.
-        return order[np.lexsort([lengths, third, second, first >> np.uint64(8)])]
+        order = numbers[np.argsort(_beginning(self.parts[0][numbers]))]
+        tied = _tied(_beginning(self.parts[0][order]))  # words of the same 7 bytes and more
+        words = self.parts[:, order[tied]].byteswap()
+        lengths = words[0].astype(np.uint8)
+        sort = np.lexsort([lengths, words[2], words[1], words[0] >> np.uint64(8)])
+        order[tied] = order[tied][sort]
+        words = words[:, sort]
+        tied = tied[_tied(*words)]  # long words that begin with the same 23 bytes
+        if len(tied):
+            names = {number: name for name, number in self.long.items()}
+            order[tied] = sorted(order[tied].tolist(), key=names.__getitem__)
+        return order
 
     def _find_long(self, names: List[bytes], words: np.ndarray) -> List[int]:
         """The same for long words; their integers are kept for `order`."""
-        found, new = [], []
-        for i, name in enumerate(names):
-            number = self.long.setdefault(name, self.count + len(new))
-            if number == self.count + len(new):
+        found = list(map(self.long.get, names))
+        new = []
+        for i in [i for i, number in enumerate(found) if number is None]:
+            found[i] = self.long.setdefault(names[i], self.count + len(new))
+            if found[i] == self.count + len(new):
                 new.append(i)
-            found.append(number)
         self._append(words[:, new])
         return found
 
@@ -87,7 +90,8 @@ class Numbers:
         """Return where to look for each word first, int64."""
         mixed = np.zeros(words.shape[1], np.uint64)
         for part, (low, high) in zip(words, FACTORS):
-            mixed += (part & LOW) * low + (part >> HALF) * high
+            if part.any():  # most words have one part
+                mixed += (part & LOW) * low + (part >> HALF) * high
         return (mixed >> np.uint64(65 - len(self.places).bit_length())).astype(np.int64)
 
     def _claim(self, place: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -123,6 +127,21 @@ class Numbers:
                 self.places[place[free]] = todo[free]
                 other = np.flatnonzero(self.places[place] != todo)
                 todo, place = todo[other], (place[other] + 1) & (size - 1)
+
+
+def _beginning(first: np.ndarray) -> np.ndarray:
+    """Return integers in the order of the words' first 7 bytes; longer words may be equal."""
+    swapped = first.byteswap()  # the bytes, then the length
+    lengths = swapped.astype(np.uint8)
+    return swapped - (lengths - np.minimum(lengths, np.uint8(8)))
+
+
+def _tied(*keys: np.ndarray) -> np.ndarray:
+    """Return where a column of these sorted keys is the same as one of its neighbours."""
+    same = np.ones(max(0, len(keys[0]) - 1), bool)
+    for key in keys:
+        same &= key[1:] == key[:-1]
+    return np.flatnonzero(np.append(same, False) | np.append(False, same))
 
 
 def _pack(raw: bytes, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -71,6 +71,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
 
 def _number_piece(raw: bytes, text: str, numbers: Numbers) -> bytes:
     """The numbers of the words and line ends of a piece, as bytes of int32."""
+    raw = raw.replace(b"\r\n", b" \n")
     kinds = KINDS[np.frombuffer(raw, np.uint8)]
     doubtful = np.flatnonzero(kinds == DOUBTFUL)
     if _any_space(raw, doubtful):

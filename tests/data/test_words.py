@@ -125,7 +125,7 @@ def random_texts(seed):
     kinds = ["".join(draw(letters[: 1 + i % 7], 1 + i % 11)) for i in range(300)]
     kinds += [*SPECIAL, *("a" * i for i in range(1, 40)), *("a" * i + "b" for i in range(40))]
     kinds += ["a" * i + "\0" * j for i in (1, 7, 8, 22, 23, 24) for j in (1, 2) if odd]
-    spaces = [" ", " ", "  ", "\n", " \n", "\n\n", *(["\r\n", *SPACES] if odd else [])]
+    spaces = [" ", " ", "  ", "\n", " \n", "\n\n", "\r\n", *(SPACES if odd else [])]
     for size in (800, 300):
         yield "".join(map("".join, zip(draw(kinds, size), draw(spaces, size)))) + "\n"
 
@@ -146,6 +146,14 @@ def test_ids_equal_a_plain_implementation(monkeypatch, seed, factor):
         ids, types = vocabulary(numbers, found, size)
         expected = [ids[found].tolist(), ids[found_other].tolist()], types
         assert expected == plain_ids(train, other, size)
+
+
+@pytest.mark.parametrize("text", ["x\n", "<unk>\n", "x y\n", "longword1 longword2\n"])
+def test_ids_of_few_words_equal_a_plain_implementation(text):
+    found, numbers = encode(text.encode())
+    ids, types = vocabulary(numbers, found, None)
+    expected, expected_types = plain_ids(text, text, None)
+    assert (ids[found].tolist(), types) == (expected[0], expected_types)
 
 
 def test_long_words_with_the_same_beginning_do_not_fill_the_table(monkeypatch):
