@@ -12,7 +12,7 @@ set_threads(thread_count())
 
 
 def main() -> int:
-    """Run all benchmarks (about 8 minutes on 2 idle cores), or the named ones."""
+    """Run all benchmarks (7 to 8 minutes on 2 idle cores), or the named ones."""
     from benchmarks import (
         devices,
         distributed,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Iterator, List
 
-from benchmarks.report import Line
+from benchmarks.report import Line, in_turns
 from slsgd_mx import Lstm, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push
 from slsgd_mx.core.server import ModelServer
@@ -17,7 +16,7 @@ from slsgd_mx.tasks.lstm.task import CLIP
 STEPS = 4  # batches of 20 x 35 tokens a worker: about one and a half seconds
 
 
-def lines(rounds: int = 2) -> Iterator[Line]:
+def lines() -> Iterator[Line]:
     """Compare with the full vocabulary of 33,278 types: 7.3 million values."""
     sizes = Lstm(data="synthetic", device_batches=STEPS, loss_batches=STEPS, test_batches=1)
     config = RunConfig(sizes=sizes, n=10, k=5, gamma=20, batch_size=20, b=2, warm_up=False)
@@ -39,15 +38,8 @@ def lines(rounds: int = 2) -> Iterator[Line]:
         data, target = task.devices[slot]
         train_as_tutorial(net, trainer, zip(map(mx.nd.array, data), map(mx.nd.array, target)))
 
-    seconds = [0.0, 0.0, 0.0]
-    for turn in range(rounds):
-        for slot in range(config.k):
-            for side, call in enumerate((tutorial, bare, ours)):
-                began = time.perf_counter()
-                call(slot)
-                seconds[side] += (time.perf_counter() - began) * (turn > 0)
-    tokens = (rounds - 1) * config.k * STEPS * task.units_per_step
-    speeds = [tokens / total for total in seconds]
+    tokens = config.k * STEPS * task.units_per_step
+    speeds = [tokens / total for total in in_turns([tutorial, bare, ours], config.k)]
     detail = f"{speeds[1]:.0f} against {speeds[0]:.0f} tokens/s"
     yield Line("LSTM training / tutorial's loop", speeds[1] / speeds[0], detail, at_least=1.3)
     detail = f"{speeds[2]:.0f} against {speeds[1]:.0f} tokens/s, {STEPS} steps a worker"

@@ -44,6 +44,18 @@ def best_of(
     return best
 
 
+def in_turns(calls: List[Callable[[int], None]], parts: int) -> List[float]:
+    """Return the time of each call over all parts; part by part, so that other load affects all.
+
+    The last part is computed once before, which compiles networks.
+    """
+    spent = [
+        best_of([lambda call=call, part=part: call(part) for call in calls], 1)
+        for part in [parts - 1, *range(parts)]
+    ]
+    return [sum(times) for times in zip(*spent[1:])]
+
+
 def median_ratio(
     call: Callable[[], None],
     baseline: Callable[[], None],

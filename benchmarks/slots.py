@@ -15,10 +15,14 @@ from benchmarks.trimming import D
 from slsgd_mx.system.slot_memory import VARIABLE
 
 RUN = """
-import hashlib, json, resource, sys, time
+import hashlib, json, sys, time
 import numpy as np
 from slsgd_mx.core.server import ModelServer
 from slsgd_mx.system.arrays import as_ndarray
+
+def peak_memory():  # of this program; getrusage would count that of the process that started it
+    with open("/proc/self/status") as file:
+        return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
 
 k, b, d, folder = *map(int, sys.argv[1:4]), sys.argv[4]
 server = ModelServer(k, b, slot_folder=folder)
@@ -33,7 +37,7 @@ server.update(0.5)
 digest = hashlib.sha256(server.values()["w"].tobytes()).hexdigest()
 print(json.dumps({
     "seconds": time.process_time() - began, "digest": digest, "mapped": server._memory.mapped,
-    "peak": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    "peak": peak_memory(),
 }))
 """
 
@@ -63,7 +67,7 @@ def measure(k: int, b: int, limit: str) -> Dict[str, Any]:
     """Push k models and aggregate them, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         call = [sys.executable, "-c", RUN, *map(str, (k, b, D)), folder]
-        environment = {**os.environ, VARIABLE: limit, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, VARIABLE: limit}
         done = subprocess.run(call, env=environment, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 

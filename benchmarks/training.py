@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 from typing import Iterator
 
 import numpy as np
 
-from benchmarks.report import Line
+from benchmarks.report import Line, in_turns
 from slsgd_mx import Cifar, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push, select_devices
 from slsgd_mx.core.server import ModelServer
@@ -19,14 +18,15 @@ from slsgd_mx.tasks.cifar.network import cnn
 from slsgd_mx.tasks.images.task import EVAL_BATCH
 
 IMAGES = 5_000  # 10 workers x 500 images: an epoch of the paper
+SCORED = 2_500  # test images, and as many for the training loss
 
 
-def lines(rounds: int = 2) -> Iterator[Line]:
+def lines() -> Iterator[Line]:
     """Compare the paper's epoch (10 workers x 500 images, b=2) and evaluation with bare Gluon.
 
     Both sides alternate worker by worker, about a second each, so that other load affects both.
     """
-    sizes = Cifar(data="synthetic", train_images=IMAGES, test_images=IMAGES, loss_images=IMAGES)
+    sizes = Cifar(data="synthetic", train_images=IMAGES, test_images=SCORED, loss_images=SCORED)
     config = RunConfig(sizes=sizes, n=10, k=10, b=2, warm_up=False)
     task, server = build_task(config), ModelServer(config.k, config.b)
     initialize(config, task, server)
@@ -45,10 +45,10 @@ def lines(rounds: int = 2) -> Iterator[Line]:
     def bare(slot: int) -> None:
         bare_epoch(net, loss, trainer, batches[slot])
 
-    yield _compare("SLSGD epoch / bare Gluon loop", [bare, ours], rounds, IMAGES)
+    yield _compare("SLSGD epoch / bare Gluon loop", [bare, ours], IMAGES)
 
     pull(task, server)
-    x, share = task.data.test_x, IMAGES // 10  # and as many for the training loss
+    x, share = task.data.test_x, SCORED // 10
 
     def evaluate(part: int) -> None:
         task.score(part, 10)
@@ -57,19 +57,12 @@ def lines(rounds: int = 2) -> Iterator[Line]:
         for _ in range(2):
             bare_forward(net, x[part * share : (part + 1) * share])
 
-    yield _compare("evaluation / bare forward pass", [forward, evaluate], rounds, 2 * IMAGES)
+    yield _compare("evaluation / bare forward pass", [forward, evaluate], 2 * SCORED)
 
 
-def _compare(what: str, calls: list, rounds: int, units: int) -> Line:
-    """Compare the speeds of two calls over ten parts of the work; the first round is discarded."""
-    totals = [0.0, 0.0]
-    for turn in range(rounds):
-        for part in range(10):
-            for side, call in enumerate(calls):
-                began = time.perf_counter()
-                call(part)
-                totals[side] += (time.perf_counter() - began) * (turn > 0)
-    bare, ours = ((rounds - 1) * units / total for total in totals)
+def _compare(what: str, calls: list, units: int) -> Line:
+    """Compare the speeds of two calls over ten parts of the work, after one that compiles."""
+    bare, ours = (units / total for total in in_turns(calls, 10))
     detail = f"{ours:.0f} against {bare:.0f} images/s"
     return Line(what, ours / bare, detail, at_least=0.95)
 

@@ -25,7 +25,7 @@ def lines() -> Iterator[Line]:
     for k, d, b, copies in SIZES:
         yield from against_a_copy(models(k, d), b, copies)
     yield from paper_size(models(10))
-    yield from large(models(50))
+    yield from large(models(50, 500_000))
 
 
 def against_a_copy(pushes: np.ndarray, b: int, copies: float) -> Iterator[Line]:
@@ -75,7 +75,7 @@ def paper_size(pushes: np.ndarray, repeats: int = 7) -> Iterator[Line]:
 
 def large(pushes: np.ndarray) -> Iterator[Line]:
     """k=50, b=20 against ``np.sort``."""
-    out = np.empty(D, np.float32)
+    out = np.empty(pushes.shape[1], np.float32)
     seconds, sorting = best_of(
         [
             lambda: trimmed_mean_rows(list(pushes), 20, out),
