@@ -44,13 +44,16 @@ def lines() -> Iterator[Line]:
 
 def against_pytorch(python: str) -> Line:
     """The speed of local training, relative to PyTorch's with channels-last tensors."""
-    other = ask(python, "torch_child.py", thread_count(), STEPS, BATCH)["images_per_second"]
     sizes = Cifar(data="synthetic", train_images=STEPS * BATCH, test_images=10, loss_images=10)
     task = build_task(RunConfig(sizes=sizes, n=1, k=1, batch_size=BATCH, warm_up=False))
     task.initialize(0)
     task.train(0, STEPS, 0.1, 0)  # compiles the network
-    (seconds,) = best_of([lambda: task.train(0, STEPS, 0.1, 0)], 3)
-    ours = STEPS * BATCH / seconds
+    ours = other = 0.0
+    for _ in range(2):  # in turns, because the speed of a machine varies
+        found = ask(python, "torch_child.py", thread_count(), STEPS, BATCH)
+        (seconds,) = best_of([lambda: task.train(0, STEPS, 0.1, 0)], 3)
+        other = max(other, found["images_per_second"])
+        ours = max(ours, STEPS * BATCH / seconds)
     detail = f"{ours:.0f} against {other:.0f} images/s, {thread_count()} threads, float32"
     return Line("CNN training / PyTorch, channels-last", ours / other, detail, at_least=1)
 

@@ -74,7 +74,7 @@ def warm_up_bare() -> None:
 
     net, loss = bare_network()
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=None)
-    images = mx.nd.random.uniform(shape=(BATCH, 3, 32, 32))
+    images = mx.nd.random.uniform(shape=(BATCH, 3, 24, 24))
     bare_epoch(net, loss, trainer, [(images, mx.nd.zeros(BATCH))] * WARM_UP)
 
 
