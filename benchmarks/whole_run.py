@@ -38,7 +38,7 @@ def lines() -> Iterator[Line]:
         yield Line(what, ready / bare, f"{ready:.1f} against {bare:.1f} s", at_most=1.35)
         what = "peak memory of cifar at paper size, GB"
         yield Line(what, peak, "training and evaluation", at_most=2.5)
-        sizes = ["--device-batches", "2", "--loss-batches", "2", "--test-batches", "2"]
+        sizes = ["--device-batches", "2", "--loss-batches", "1", "--test-batches", "1"]
         _, peak = measure("lstm", "--data", "synthetic", "--b", "2", *sizes, out=folder + "/lstm")
         what = "peak memory of lstm at the full vocabulary, GB"
         yield Line(what, peak, "training and evaluation", at_most=3.5)
