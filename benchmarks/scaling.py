@@ -48,7 +48,7 @@ def transfer_cost(width: int) -> Tuple[int, float]:
     config = RunConfig(
         sizes=sizes, n=10, k=10, batch_size=1, warm_up=False, epochs=12, eval_every=12
     )
-    row = compute(config, {"workers": 2, "servers": 1}, threads=1)["row"]
+    row = compute(config, {"workers": 2, "servers": 1}, threads=1)["rows"][-1]
     transfers = config.epochs * (config.k + 2)
     return int(int(row["bytes_sent"]) / transfers), float(row["transfer_seconds"]) / transfers
 
