@@ -62,12 +62,12 @@ format: $(STAMP) ## sort imports, fix what ruff can fix, format
 clean: ## remove the environment and build products; keep runs and figures
 	@test ! -e '$(VENV)' || test -e '$(VENV)/pyvenv.cfg' || \
 	  { echo "make: $(VENV) is not a virtual environment, so it is left alone." >&2; exit 1; }
-	rm -rf '$(VENV)' build dist site *.egg-info slsgd_mx/rules/_ranks*.so .pytest_cache .hypothesis .ruff_cache
+	rm -rf '$(VENV)' build dist site *.egg-info slsgd_mx/*/_*.so .pytest_cache .hypothesis .ruff_cache
 	find slsgd_mx tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# A finished environment whose requirements or kernel changed is updated in place. In every other case (no
+# A finished environment whose requirements or C code changed is updated in place. In every other case (no
 # environment yet, an interrupted installation, another Python) it is emptied first.
-$(STAMP): requirements.txt setup.py slsgd_mx/rules/ranks.c slsgd_mx/rules/ranks.h
+$(STAMP): requirements.txt setup.py $(wildcard slsgd_mx/*/*.c slsgd_mx/*/*.h)
 	@stop() { echo "make: $$*" >&2; exit 1; }; \
 	py='$(PYTHON)'; \
 	if [ '$(FITS)' = yes ]; then \

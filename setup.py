@@ -42,15 +42,23 @@ def read_requirements():
 
 REPORT = ["plotly>=5.15", "markdown>=3.4"]
 
-# The kernel of rank-based rules is a plain shared library, found and called through ctypes. Where
-# it cannot be compiled, the rules use NumPy. Contracted or reordered sums would change the bits.
-KERNEL = Extension(
-    "slsgd_mx.rules._ranks",
-    sources=["slsgd_mx/rules/ranks.c"],
-    depends=["slsgd_mx/rules/ranks.h"],
-    extra_compile_args=["-O3", "-fno-fast-math", "-ffp-contract=off"],
-    optional=True,
-)
+# Plain shared libraries, found and called through ctypes. Where they cannot be compiled, NumPy and
+# Python do their work. Contracted or reordered sums would change the bits of the ranks.
+LIBRARIES = [
+    Extension(
+        "slsgd_mx.rules._ranks",
+        sources=["slsgd_mx/rules/ranks.c"],
+        depends=["slsgd_mx/rules/ranks.h"],
+        extra_compile_args=["-O3", "-fno-fast-math", "-ffp-contract=off"],
+        optional=True,
+    ),
+    Extension(
+        "slsgd_mx.data._numbers",
+        sources=["slsgd_mx/data/numbers.c"],
+        extra_compile_args=["-O3"],
+        optional=True,
+    ),
+]
 
 # One major version of each, because another one may read mkdocs.yml differently.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5.30,<10"]
@@ -88,7 +96,7 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     packages=find_packages(include=["slsgd_mx", "slsgd_mx.*"]),
-    ext_modules=[KERNEL],
+    ext_modules=LIBRARIES,
     cmdclass={"build_py": BuildWithLedger},
     include_package_data=True,
     exclude_package_data={"": ["*.c", "*.h"]},

@@ -48,6 +48,7 @@ def examine(report: Callable[[Check], None]) -> List[Check]:
             check_memory,
             check_bfloat16,
             check_kernel,
+            check_words,
             check_data,
             lambda: check_parameter_server(folder),
             check_disk,
@@ -115,6 +116,12 @@ def check_kernel() -> Check:
     from slsgd_mx.rules.compiled import describe_kernel
 
     return Check("compiled kernel", None, describe_kernel())
+
+
+def check_words() -> Check:
+    from slsgd_mx.data.numbers import describe_numbers
+
+    return Check("word table", None, describe_numbers())
 
 
 def check_data() -> Check:

@@ -93,12 +93,13 @@ def test_the_demo_runs_where_only_the_wheel_is_installed(installed, tmp_path):
     assert (tmp_path / "runs" / "demo" / "demo-synthetic.png").stat().st_size > 10_000
 
 
-def test_the_installed_command_knows_its_version_and_its_kernel(installed, tmp_path):
+def test_the_installed_command_knows_its_version_and_its_libraries(installed, tmp_path):
     version = run(installed / "slsgd-mx", "--version", cwd=tmp_path)
     assert slsgd_mx.__version__ in version
-    kernel = "from slsgd_mx.rules.compiled import describe_kernel; print(describe_kernel())"
-    said = run(installed / "python", "-c", kernel, cwd=tmp_path)
-    assert said.startswith("used" if shutil.which("cc") else "not built")
+    for module, name in (("rules.compiled", "kernel"), ("data.numbers", "numbers")):
+        code = f"from slsgd_mx.{module} import describe_{name}; print(describe_{name}())"
+        said = run(installed / "python", "-c", code, cwd=tmp_path)
+        assert said.startswith("used" if shutil.which("cc") else "not built")
 
 
 def drop_privileges():

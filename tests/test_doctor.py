@@ -10,9 +10,20 @@ from click.testing import CliRunner
 from slsgd_mx import doctor
 from slsgd_mx.cli import main
 from slsgd_mx.rules import compiled
+from slsgd_mx.system.libraries import VARIABLE
 
 NAMES = [
-    *("Python", "MXNet", "NumPy", "cores", "memory", "bfloat16", "compiled kernel", "data"),
+    *(
+        "Python",
+        "MXNet",
+        "NumPy",
+        "cores",
+        "memory",
+        "bfloat16",
+        "compiled kernel",
+        "word table",
+        "data",
+    ),
     *("parameter server", "disk", "extras"),
 ]
 
@@ -57,13 +68,16 @@ def test_the_cpu_s_flags_decide_on_bfloat16(monkeypatch):
 
 
 def test_the_path_of_the_trimmed_mean_is_named(monkeypatch):
-    monkeypatch.setattr(compiled, "load_kernel", lambda folder: compiled.Kernel(len, 1, ""))
+    monkeypatch.setattr(compiled, "find_kernel", lambda: compiled.Kernel(len, 1, ""))
     assert doctor.check_kernel().text == "used, with AVX2"
-    missing = compiled.Kernel(None, 0, "not built")
-    monkeypatch.setattr(compiled, "load_kernel", lambda folder: missing)
+    monkeypatch.setattr(compiled, "find_kernel", lambda: compiled.Kernel(None, 0, "not built"))
     assert doctor.check_kernel().text == "not built; the NumPy path is used"
-    monkeypatch.setenv(compiled.VARIABLE, "numpy")
+
+
+def test_a_library_that_is_turned_off_is_named(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "numpy")
     assert doctor.check_kernel().text.startswith("not used, because SLSGD_MX_KERNEL=numpy")
+    assert doctor.check_words().text.startswith("not used, because SLSGD_MX_KERNEL=numpy")
 
 
 def test_little_disk_is_a_failure(monkeypatch, tmp_path):

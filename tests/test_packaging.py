@@ -1,4 +1,4 @@
-"""The packaging files agree on the versions; setup.py refuses other Pythons, builds the kernel."""
+"""The packaging files agree on the versions; setup.py refuses other Pythons, builds the C code."""
 
 import os
 import re
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import slsgd_mx
-from slsgd_mx.rules.compiled import load_kernel
+from slsgd_mx.data import numbers
+from slsgd_mx.rules import compiled
+from slsgd_mx.system.libraries import load_library
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,7 +41,7 @@ def test_setup_refuses_a_wrong_python_in_one_sentence(version):
 
 
 @pytest.mark.parametrize("compiler", [True, False])
-def test_setup_builds_the_kernel_if_there_is_a_compiler(compiler, tmp_path):
+def test_setup_builds_the_libraries_if_there_is_a_compiler(compiler, tmp_path):
     if compiler and not shutil.which("cc"):
         pytest.skip("there is no C compiler")
     folders = ["--build-lib", str(tmp_path / "lib"), "--build-temp", str(tmp_path / "temp")]
@@ -52,9 +54,12 @@ def test_setup_builds_the_kernel_if_there_is_a_compiler(compiler, tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    kernel = load_kernel(tmp_path / "lib" / "slsgd_mx" / "rules")
-    assert (kernel.run is not None) == compiler
-    assert compiler or kernel.missing.startswith("not built")
+    package = tmp_path / "lib" / "slsgd_mx"
+    ranks = load_library(package / "rules", "ranks", compiled.VERSION)
+    words = load_library(package / "data", "numbers", numbers.VERSION)
+    for library in (ranks, words):
+        assert (library.functions is not None) == compiler
+        assert compiler or library.missing.startswith("not built")
 
 
 def test_every_file_names_the_same_versions_of_python():

@@ -17,7 +17,7 @@ MARKS = {True: "ok", False: "FAIL", None: "-"}
 def doctor(ctx: click.Context) -> None:
     """Report what works on this machine, in about ten seconds.
 
-    Python, MXNet, NumPy, cores and threads, memory, bfloat16, the compiled kernel, the data, the
+    Python, MXNet, NumPy, cores and threads, memory, bfloat16, the compiled parts, the data, the
     parameter server (a scheduler, a server and a worker connect on loopback), disk and optional
     packages. The exit code is 1 if something that is needed does not work.
     """

@@ -15,7 +15,7 @@ from typing import Iterator, Optional, Tuple
 
 from slsgd_mx.data import reading
 from slsgd_mx.data.archives import SmallReads, read_zip_member
-from slsgd_mx.data.numbers import Numbers
+from slsgd_mx.data.numbers import make_numbers
 from slsgd_mx.data.text import TextData, prepare_text
 from slsgd_mx.data.words import number_words, vocabulary
 from slsgd_mx.errors import DataError
@@ -47,7 +47,7 @@ def load_wikitext2(
 
     Raises a DataError if the data is missing, truncated or not UTF-8 text.
     """
-    numbers = Numbers()
+    numbers = make_numbers()
     with reading.read_errors(data_dir):
         place, folder = reading.find_data("wikitext2", data_dir, LAYOUTS)
         if folder is None:

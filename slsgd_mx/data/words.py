@@ -20,7 +20,6 @@ from slsgd_mx.validation import check_between
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
 PIECE = 1 << 18  # bytes of text split at once
-COUNTED = 1 << 22  # words counted at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
 
@@ -139,17 +138,29 @@ def vocabulary(
     lacks are ``<unk>``.
     """
     unk, eos, line_end = numbers.find(b"<unk><eos>\n", np.array([0, 5, 10]), np.array([5, 10, 11]))
-    counts = np.zeros(numbers.count, np.int64)
-    for start in range(0, len(train), COUNTED):  # bincount makes a copy that is twice as large
-        counts += np.bincount(train[start : start + COUNTED], minlength=numbers.count)
+    counts = numbers.frequencies(train)
     counts[[unk, eos, line_end]] = 0  # not ordinary words
-    words = np.flatnonzero(counts)
-    most = len(SPECIAL) + len(words)
+    most = len(SPECIAL) + np.count_nonzero(counts)
     if vocab_size is not None:
         most = check_between("vocab_size", vocab_size, LEAST_TYPES, most)
-    order = numbers.order(words)
-    order = order[np.argsort(-counts[order], kind="stable")][: most - len(SPECIAL)]
     ids = np.full(numbers.count, UNK, np.int32)
     ids[[eos, line_end]] = EOS
-    ids[order] = np.arange(len(SPECIAL), most)
+    first = len(SPECIAL)
+    for words in _by_frequency(counts):
+        if first < most:
+            words = numbers.order(words)[: most - first]
+            ids[words] = np.arange(first, first + len(words), dtype=np.int32)
+            first += len(words)
     return ids, most
+
+
+def _by_frequency(counts: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the words that occur equally often, the most frequent first.
+
+    >>> [words.tolist() for words in _by_frequency(np.array([1, 0, 5, 1, 2, 5]))]
+    [[2, 5], [4], [0, 3]]
+    """
+    words = np.flatnonzero(counts > 1)
+    words = words[np.argsort(-counts[words], kind="stable")]
+    yield from np.split(words, np.flatnonzero(np.diff(counts[words])) + 1)
+    yield np.flatnonzero(counts == 1)  # often most of the words: no need to sort them

@@ -1,25 +1,20 @@
 """The compiled kernel of rank-based rules (``ranks.c``), with the bits of the NumPy path.
 
-``pip install`` compiles it where there is a C compiler.  Without it, if ``SLSGD_MX_KERNEL=numpy``,
-or for rows that it cannot read, the rules compute the same bits with NumPy.
+Without it, and for rows that it cannot read, the rules compute the same bits with NumPy.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
-from functools import lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.system.libraries import address, find_library
 from slsgd_mx.system.threads import thread_count
 
-VARIABLE = "SLSGD_MX_KERNEL"  # "compiled", the default, or "numpy"
 VERSION = 1  # of the interface of ranks.c
 VARIANTS = ("baseline instructions", "AVX2", "AVX-512")
 BLOCK = 64  # coordinates that the kernel reads together
@@ -37,31 +32,12 @@ class Kernel(NamedTuple):
 
 def find_kernel() -> Kernel:
     """The kernel that rules use now; a ConfigError if the variable has an illegal value."""
-    wanted = os.environ.get(VARIABLE, "compiled")
-    if wanted not in ("compiled", "numpy"):
-        raise ConfigError(f"{VARIABLE}={wanted!r} is not legal: it is 'compiled' or 'numpy'")
-    if wanted == "numpy":
-        return Kernel(None, 0, f"not used, because {VARIABLE}=numpy")
-    return load_kernel(Path(__file__).parent)
-
-
-@lru_cache(maxsize=None)
-def load_kernel(folder: Path) -> Kernel:
-    """The kernel in a folder."""
-    files = [folder / f"_ranks{suffix}" for suffix in EXTENSION_SUFFIXES]
-    file = next(filter(Path.exists, files), None)
-    if file is None:
-        return Kernel(None, 0, "not built: it needs a C compiler when slsgd-mx is installed")
-    try:
-        library = ctypes.CDLL(str(file))
-        version, best, run = library.ranks_version(), library.ranks_best(), library.ranks_run
-    except (OSError, AttributeError) as error:
-        return Kernel(None, 0, f"cannot be loaded ({error})")
-    if version != VERSION:
-        return Kernel(None, 0, "built from another version of slsgd-mx: install it again")
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    functions, missing = find_library(Path(__file__).parent, "ranks", VERSION)
+    if functions is None:
+        return Kernel(None, 0, missing)
+    run, pointer, number = functions.ranks_run, ctypes.c_void_p, ctypes.c_int64
     run.argtypes = [ctypes.c_int, ctypes.POINTER(pointer), *[number] * 5, pointer]
-    return Kernel(run, best, "")
+    return Kernel(run, functions.ranks_best(), "")
 
 
 def describe_kernel() -> str:
@@ -82,12 +58,12 @@ def mean_of_ranks(rows: Sequence[np.ndarray], trimmed: int, nearest: int, out: n
         return False
     if not out.flags.writeable or not all(_readable(row, out.size) for row in (*rows, out)):
         return False
-    pointers = (ctypes.c_void_p * k)(*[_address(row) for row in rows])
+    pointers = (ctypes.c_void_p * k)(*[address(row) for row in rows])
     arguments = kernel.variant, pointers, k, int(trimmed), int(nearest)
     failed: List[int] = []
 
     def compute(start: int, stop: int) -> None:
-        if kernel.run(*arguments, start, stop, _address(out)):
+        if kernel.run(*arguments, start, stop, address(out)):
             failed.append(start)
 
     first, *others = parts(out.size, min(thread_count(), k * out.size // LEAST))
@@ -116,7 +92,3 @@ def _readable(row: np.ndarray, size: int) -> bool:
     """Whether the kernel can read a row: float32 in native order, contiguous and aligned."""
     flags = row.flags
     return row.dtype == FLOAT and row.shape == (size,) and flags.c_contiguous and flags.aligned
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]

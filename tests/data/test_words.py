@@ -1,19 +1,20 @@
 """Words and their ids equal those of GluonNLP, however the text is cut."""
 
-import importlib.util
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slsgd_mx.data import numbers as table
 from slsgd_mx.data import words
-from slsgd_mx.data.numbers import Numbers
+from slsgd_mx.data.numbers import Dictionary, Table, make_numbers
 from slsgd_mx.data.words import SPACE, SPECIAL, number_words, vocabulary
 from slsgd_mx.errors import DataError
+from slsgd_mx.system.libraries import VARIABLE
 
 SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
 WORDS = [
@@ -32,8 +33,25 @@ WORDS += ["\ufeff", "\u200b", "\0"]
 TEXT = st.lists(st.sampled_from([*WORDS, *SPACES, "\n", "\r\n", " ", " ", " "]), max_size=60)
 
 
+@pytest.fixture(params=["compiled", "numpy"])
+def kernel(request, monkeypatch):
+    """The table in C, then the dictionary in Python."""
+    monkeypatch.setenv(VARIABLE, request.param)
+    if request.param == "compiled":
+        made_table()
+    return request.param
+
+
+def made_table():
+    """An empty table in C; the test is skipped without a compiler."""
+    numbers = make_numbers()
+    if isinstance(numbers, Dictionary):
+        pytest.skip(f"the word table is {table.describe_numbers()}")
+    return numbers
+
+
 def encode(raw, numbers=None):
-    numbers = numbers or Numbers()
+    numbers = numbers or make_numbers()
     return number_words(bytearray(raw), numbers, "text"), numbers
 
 
@@ -44,9 +62,9 @@ def nlp():
     return import_gluonnlp()
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(train=TEXT, test=TEXT, piece=st.integers(1, 40), size=st.none() | st.integers(3, 6))
-def test_ids_equal_gluonnlp(nlp, tmp_path_factory, train, test, piece, size):
+def test_ids_equal_gluonnlp(nlp, tmp_path_factory, kernel, train, test, piece, size):
     texts = [("".join(parts) + " x y z w\n").encode() for parts in (train, test)]
     path = tmp_path_factory.getbasetemp() / "text"
     theirs = []
@@ -130,17 +148,17 @@ def random_texts(seed):
         yield "".join(map("".join, zip(draw(kinds, size), draw(spaces, size)))) + "\n"
 
 
-@pytest.mark.parametrize("factor", [None, 0], ids=["spread", "all in one place"])
+@pytest.mark.parametrize("kind", ["table", "table with words in one place", "dictionary"])
 @pytest.mark.parametrize("seed", range(6))
-def test_ids_equal_a_plain_implementation(monkeypatch, seed, factor):
-    """Also where the table grows, and where all words have the same place in it."""
+def test_ids_equal_a_plain_implementation(monkeypatch, seed, kind):
+    """Also where the table grows, and where nearly all words have the same place in it."""
     monkeypatch.setattr(words, "PIECE", [200, 2000, 1 << 18][seed % 3])
-    monkeypatch.setattr(table, "PLACES", 4)
-    monkeypatch.setattr(table, "BLOCK", 10)
-    if factor is not None:
-        monkeypatch.setattr(table, "FACTORS", np.zeros((3, 2), np.uint64))
+    monkeypatch.setattr(table, "PLACES", 2)
+    numbers = Dictionary() if kind == "dictionary" else made_table()
+    if kind == "table with words in one place":
+        numbers.random = np.zeros(2, np.uint64)
     train, other = random_texts(seed)
-    found, numbers = encode(train.encode())
+    found, numbers = encode(train.encode(), numbers)
     found_other, numbers = encode(other.encode(), numbers)
     for size in (None, 100, 3):
         ids, types = vocabulary(numbers, found, size)
@@ -149,41 +167,59 @@ def test_ids_equal_a_plain_implementation(monkeypatch, seed, factor):
 
 
 @pytest.mark.parametrize("text", ["x\n", "<unk>\n", "x y\n", "longword1 longword2\n"])
-def test_ids_of_few_words_equal_a_plain_implementation(text):
+def test_ids_of_few_words_equal_a_plain_implementation(kernel, text):
     found, numbers = encode(text.encode())
     ids, types = vocabulary(numbers, found, None)
     expected, expected_types = plain_ids(text, text, None)
     assert (ids[found].tolist(), types) == (expected[0], expected_types)
 
 
-def test_long_words_with_the_same_beginning_do_not_fill_the_table(monkeypatch):
-    """Each would be compared with all others: with a million of them, loading would not end."""
-    monkeypatch.setattr(words, "PIECE", 10000)
-    names = [b"https://example.org/pages/%d" % i for i in range(5000)]
-    _, numbers = encode(b" ".join(names) + b" a b\n")
-    assert numbers.count > 5000
-    assert np.count_nonzero(numbers.places) == 3  # a, b and the line end
+@pytest.mark.parametrize("shared", [0, 6, 7, 8, 13, 14, 15, 100, 100_000])
+def test_words_are_in_the_order_of_their_bytes(kernel, shared):
+    """However many bytes they share, with any bytes, and whether they are few or many."""
+    rng = np.random.default_rng(shared)
+    ends = [b"", b"\0", b"\0\0", b"\xff", b"a", b"b" * 7, b"b" * 8, b"b" * 8 + b"\0"]
+    ends += [rng.bytes(1 + i % 20) for i in range(20 if shared > 1000 else 2000)]
+    names = sorted({b"x" * shared + end for end in ends} - {b""})
+    shuffled = [names[i] for i in rng.permutation(len(names))]
+    stops = np.cumsum([len(name) for name in shuffled])
+    starts = stops - [len(name) for name in shuffled]
+    numbers = make_numbers()
+    found = numbers.find(b"".join(shuffled), starts, stops)
+    assert found.tolist() == list(range(1, len(names) + 1)) and numbers.count == len(names) + 1
+    order = numbers.order(rng.permutation(found))
+    assert [shuffled[i - 1] for i in order] == names
+    assert numbers.order(found[:0]).tolist() == []
 
 
-def test_every_process_puts_words_into_other_places():
+def test_too_little_memory_is_an_error():
+    numbers = Table(SimpleNamespace(numbers_order=lambda *arguments: 1))
+    with pytest.raises(MemoryError, match="to sort 2 words"):
+        numbers.order(np.array([1, 2]))
+
+
+def test_every_table_puts_words_into_other_places():
     """So that no text can be written whose words all have the same place."""
-    another = importlib.util.module_from_spec(table.__spec__)
-    table.__spec__.loader.exec_module(another)
-    assert not (another.FACTORS == table.FACTORS).any()
+    raw = b" ".join(b"%d" % i for i in range(1000)) + b"\n"
+    first, second = (encode(raw, made_table())[1] for _ in range(2))
+    assert first.places.tolist() != second.places.tolist()
 
 
-@pytest.mark.parametrize("bytes_that_differ", [(6, 14), (14, 22), (10, 18), (0, 4), (3, 7)])
-def test_words_that_differ_in_two_bytes_are_spread(monkeypatch, bytes_that_differ):
-    factors = np.random.default_rng(1).integers(0, 1 << 64, (3, 2), np.uint64)
-    monkeypatch.setattr(table, "FACTORS", factors)
-    kinds = np.full((32, 32, 24), ord("@"), np.uint8)
-    kinds[..., 23] = ord("\n")
+@pytest.mark.parametrize(
+    "bytes_that_differ", [(6, 14), (14, 22), (10, 18), (0, 4), (3, 7), (20, 59)]
+)
+def test_words_that_differ_in_two_bytes_are_spread(bytes_that_differ):
+    """Otherwise each would be compared with many others."""
+    numbers = made_table()
+    numbers.random = np.random.default_rng(1).integers(0, 1 << 64, 2, np.uint64)
+    kinds = np.full((32, 32, 61), ord("@"), np.uint8)
+    kinds[..., 60] = ord("\n")
     kinds[..., bytes_that_differ[0]] += np.arange(32, dtype=np.uint8)[:, None]
     kinds[..., bytes_that_differ[1]] += np.arange(32, dtype=np.uint8)
-    _, numbers = encode(kinds.tobytes())
-    numbers.places = np.zeros(4096, np.int32)
-    places = numbers._place(numbers.parts[:, : numbers.count])
-    assert len(places) > 1024 and np.bincount(places).max() < 10
+    encode(kinds.tobytes(), numbers)
+    assert numbers.count == 32 * 32 + 2 and len(numbers.places) == 1 << 14
+    free = np.flatnonzero(numbers.places == 0)
+    assert np.diff(free).max() < 10  # a search ends at the next free place
 
 
 def test_odd_spaces_are_found_among_all_characters():

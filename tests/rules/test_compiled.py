@@ -2,8 +2,6 @@
 
 import math
 import os
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -11,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import compiled
-from slsgd_mx.rules.compiled import VARIABLE, find_kernel, load_kernel, mean_of_ranks, parts
+from slsgd_mx.rules.compiled import find_kernel, mean_of_ranks, parts
 from slsgd_mx.rules.medians import mean_nearest
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
+from slsgd_mx.system.libraries import VARIABLE
 
-BUILT = load_kernel(Path(compiled.__file__).parent)
+BUILT = find_kernel()
 needs_kernel = pytest.mark.skipif(BUILT.run is None, reason=f"the kernel is {BUILT.missing}")
 WILD = [0.0, -0.0, 1.0, -1.0, 3.4028235e38, -3.4028235e38, 1e-45, -1e-45, 1e-40, 1.17549435e-38]
 WILD += [1e10, -1e10, math.nan, math.inf, -math.inf]
@@ -150,30 +148,13 @@ def test_rows_that_it_cannot_read_are_left_to_numpy():
     assert with_kernel(list(values), 1).tobytes() == expected
 
 
-def test_the_variable_decides(monkeypatch):
+def test_the_variable_leaves_the_work_to_numpy(monkeypatch):
     monkeypatch.setenv(VARIABLE, "numpy")
     assert compiled.describe_kernel() == (
         f"not used, because {VARIABLE}=numpy; the NumPy path is used"
     )
     assert not mean_of_ranks([np.zeros(1, np.float32)], 0, 0, np.zeros(1, np.float32))
-    monkeypatch.setenv(VARIABLE, "fortran")
-    with pytest.raises(ConfigError, match="='fortran' is not legal: it is 'compiled' or 'numpy'"):
-        find_kernel()
-
-
-def test_a_missing_broken_or_old_library_is_named(tmp_path, monkeypatch):
-    assert load_kernel(tmp_path).missing.startswith("not built: it needs a C compiler")
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / f"_ranks{EXTENSION_SUFFIXES[0]}").write_text("not a library")
-    assert load_kernel(broken).missing.startswith("cannot be loaded (")
-    monkeypatch.setattr(compiled, "load_kernel", lambda folder: load_kernel(broken))
-    assert compiled.describe_kernel().endswith("; the NumPy path is used")
     assert compute([np.float32([-0.0, math.nan])], 0).tolist() == [0.0, math.inf]
-    if BUILT.run is not None:
-        monkeypatch.setattr(compiled, "VERSION", -1)
-        old = load_kernel.__wrapped__(Path(compiled.__file__).parent)
-        assert old.run is None and "another version" in old.missing
 
 
 def test_too_little_memory_is_an_error(monkeypatch):

@@ -1,0 +1,231 @@
+/* Different words, numbered with a hash table, and sorted by their bytes.
+ *
+ * slsgd_mx/data/numbers.py calls this library through ctypes and owns all memory but the scratch of
+ * a sort.  Words are stored one after the other: word i is text[ends[i - 1]] to text[ends[i]].  A
+ * place of the table is 0, or 32 bits of a word's hash and its number.  Every text that is read
+ * here has 8 more bytes at its end.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION 1 /* of this interface: numbers.py expects the same number */
+#define STEP 7    /* bytes of a word that are taken at once */
+#define FEW 32    /* words that are sorted by insertion */
+#define AHEAD 16  /* words whose places are fetched before they are needed */
+
+static const uint64_t PRIME = (UINT64_C(1) << 61) - 1;
+
+int numbers_version(void) { return VERSION; }
+
+/* The next bytes of a word, at most STEP, as an integer; the first is the highest of 56 bits. */
+static inline uint64_t next_bytes(const uint8_t *bytes, int64_t left)
+{
+    uint64_t value;
+    memcpy(&value, bytes, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    value >>= 8;
+    return left >= STEP ? value : value & ~UINT64_C(0) << 8 * (STEP - left);
+}
+
+/* A polynomial of the length and the bytes at a random point of a prime field, then a product with
+ * a random number.  So nobody can write a text whose words share a place. */
+static inline uint64_t hash(const uint8_t *word, int64_t length, const uint64_t random[2])
+{
+    uint64_t sum = (uint64_t)length;
+    for (int64_t i = 0; i < length; i += STEP) {
+        unsigned __int128 product = (unsigned __int128)sum * (random[0] & PRIME);
+        sum = (uint64_t)(product & PRIME) + (uint64_t)(product >> 61);
+        sum += next_bytes(word + i, length - i);
+        sum = (sum & PRIME) + (sum >> 61);
+    }
+    return sum * (random[1] | 1);
+}
+
+/* Write the number of each word raw[starts[i]] to raw[stops[i]]; return the count of words. */
+int64_t numbers_find(const uint8_t *raw, const int64_t *starts, const int64_t *stops, int64_t n,
+                     uint8_t *text, int64_t *ends, int64_t count, uint64_t *places, int bits,
+                     const uint64_t *random, int32_t *found)
+{
+    const uint64_t mask = (UINT64_C(1) << bits) - 1;
+    uint64_t hashes[AHEAD] = {0};
+    for (int64_t i = 0; i < n + AHEAD; i++) {
+        uint64_t code = hashes[i % AHEAD];
+        if (i < n) {
+            uint64_t next = hash(raw + starts[i], stops[i] - starts[i], random);
+            hashes[i % AHEAD] = next;
+            __builtin_prefetch(&places[next >> (64 - bits)]);
+        }
+        if (i < AHEAD)
+            continue;
+        const uint8_t *word = raw + starts[i - AHEAD];
+        const int64_t length = stops[i - AHEAD] - starts[i - AHEAD];
+        uint64_t place = code >> (64 - bits), number, other;
+        for (;; place = (place + 1) & mask) {
+            other = places[place];
+            number = other & UINT32_MAX;
+            if (other == 0) { /* a new word */
+                number = (uint64_t)count++;
+                places[place] = code << 32 | number;
+                memcpy(text + ends[number - 1], word, (size_t)length);
+                ends[number] = ends[number - 1] + length;
+                break;
+            }
+            if (other >> 32 == (code & UINT32_MAX) && ends[number] - ends[number - 1] == length &&
+                memcmp(text + ends[number - 1], word, (size_t)length) == 0)
+                break;
+        }
+        found[i - AHEAD] = (int32_t)number;
+    }
+    return count;
+}
+
+/* Put all words into the places of a table that is empty. */
+void numbers_move(const uint8_t *text, const int64_t *ends, int64_t count, uint64_t *places,
+                  int bits, const uint64_t *random)
+{
+    const uint64_t mask = (UINT64_C(1) << bits) - 1;
+    for (int64_t i = 1; i < count; i++) {
+        uint64_t code = hash(text + ends[i - 1], ends[i] - ends[i - 1], random);
+        uint64_t place = code >> (64 - bits);
+        while (places[place] != 0)
+            place = (place + 1) & mask;
+        places[place] = code << 32 | (uint64_t)i;
+    }
+}
+
+/* Count how often each number occurs. */
+void numbers_count(const int32_t *found, int64_t n, int32_t *counts)
+{
+    for (int64_t i = 0; i < n; i++)
+        counts[found[i]]++;
+}
+
+/* A word's number; and its bytes from some byte on, then how many these are, 8 meaning more. */
+typedef struct {
+    uint64_t key;
+    int32_t number;
+} entry;
+
+/* Sort by key; other is memory for as many entries.  The keys of many are sorted byte by byte. */
+static void sort_entries(entry *entries, entry *other, int64_t n)
+{
+    if (n <= FEW) {
+        for (int64_t i = 1; i < n; i++) {
+            entry moved = entries[i];
+            int64_t j = i;
+            for (; j > 0 && entries[j - 1].key > moved.key; j--)
+                entries[j] = entries[j - 1];
+            entries[j] = moved;
+        }
+        return;
+    }
+    int64_t counts[8][256] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        for (int byte = 0; byte < 8; byte++)
+            counts[byte][entries[i].key >> 8 * byte & 255]++;
+    entry *from = entries, *to = other;
+    for (int byte = 0; byte < 8; byte++) {
+        int64_t *count = counts[byte], sum = 0;
+        if (count[entries[0].key >> 8 * byte & 255] == n)
+            continue; /* all have the same byte */
+        for (int value = 0; value < 256; value++) {
+            int64_t start = sum;
+            sum += count[value];
+            count[value] = start;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[count[from[i].key >> 8 * byte & 255]++] = from[i];
+        entry *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != entries)
+        memcpy(entries, from, (size_t)n * sizeof(entry));
+}
+
+/* Words between two places of the order that have the same first bytes. */
+typedef struct {
+    int32_t start, stop;
+    int64_t same;
+} group;
+
+/* Sort numbers by the first bytes of their words; write the groups, at most 256, and return how
+ * many there are.  copy is memory for as many numbers. */
+static int64_t split(const uint8_t *text, const int64_t *ends, int32_t *numbers, int64_t n,
+                     int32_t *copy, group *groups)
+{
+    int64_t counts[256] = {0}, sum = 0, made = 0;
+    for (int64_t i = 0; i < n; i++)
+        counts[text[ends[numbers[i] - 1]]]++;
+    for (int value = 0; value < 256; value++) {
+        const int64_t start = sum;
+        sum += counts[value];
+        counts[value] = start;
+        if (sum - start > 1)
+            groups[made++] = (group){(int32_t)start, (int32_t)sum, 0};
+    }
+    memcpy(copy, numbers, (size_t)n * sizeof(int32_t));
+    for (int64_t i = 0; i < n; i++)
+        numbers[counts[text[ends[copy[i] - 1]]]++] = copy[i];
+    return made;
+}
+
+/* Sort n numbers by the bytes of their words; return 0, or 1 without enough memory.
+ *
+ * Words with the same first bytes are sorted by their next bytes, and so on, without recursion.  So
+ * the work is proportional to the length of all words. */
+int numbers_order(const uint8_t *text, const int64_t *ends, int32_t *numbers, int64_t n)
+{
+    int64_t room = 1024, pending = 0, most = 1;
+    group *groups = malloc((size_t)room * sizeof(group));
+    int32_t *copy = malloc((size_t)(n + 1) * sizeof(int32_t));
+    entry *entries = NULL, *other = NULL;
+    if (groups != NULL && copy != NULL) {
+        pending = split(text, ends, numbers, n, copy, groups);
+        for (int64_t i = 0; i < pending; i++)
+            if (groups[i].stop - groups[i].start > most)
+                most = groups[i].stop - groups[i].start;
+        entries = malloc((size_t)most * sizeof(entry));
+        other = malloc((size_t)most * sizeof(entry));
+    }
+    free(copy);
+    int failed = entries == NULL || other == NULL;
+    while (pending > 0 && !failed) {
+        const group next = groups[--pending];
+        const int64_t size = next.stop - next.start;
+        for (int64_t i = 0; i < size; i++) {
+            const int32_t number = numbers[next.start + i];
+            const uint8_t *rest = text + ends[number - 1] + next.same;
+            const int64_t left = text + ends[number] - rest;
+            entries[i].key = next_bytes(rest, left) << 8 | (uint64_t)(left > STEP ? 8 : left);
+            entries[i].number = number;
+        }
+        sort_entries(entries, other, size);
+        for (int64_t i = 0; i < size; i++)
+            numbers[next.start + i] = entries[i].number;
+        if (pending + size / 2 > room) {
+            room = 2 * (pending + size / 2);
+            group *larger = realloc(groups, (size_t)room * sizeof(group));
+            failed = larger == NULL;
+            if (failed)
+                break;
+            groups = larger;
+        }
+        for (int64_t i = 0, j; i < size; i = j) {
+            for (j = i + 1; j < size && entries[j].key == entries[i].key; j++)
+                ;
+            if (j - i > 1)
+                groups[pending++] = (group){(int32_t)(next.start + i), (int32_t)(next.start + j),
+                                            next.same + STEP};
+        }
+    }
+    free(groups);
+    free(entries);
+    free(other);
+    return failed;
+}
