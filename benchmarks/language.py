@@ -7,7 +7,7 @@ from typing import Iterator, List
 from benchmarks.report import Line, in_turns
 from slsgd_mx import Lstm, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 from slsgd_mx.tasks.lstm.network import language_model

@@ -17,7 +17,7 @@ from slsgd_mx.system.slot_memory import VARIABLE
 RUN = """
 import hashlib, json, sys, time
 import numpy as np
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.system.arrays import as_ndarray
 
 def peak_memory():  # of this program; getrusage would count that of the process that started it

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.report import Line, in_turns
 from slsgd_mx import Cifar, RunConfig
 from slsgd_mx.core.algorithm import initialize, local_sgd, pull, push, select_devices
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task

@@ -16,7 +16,7 @@ _HOME = {
     "Cifar": "tasks.cifar.sizes",
     "Images": "tasks.images.sizes",
     "Lstm": "tasks.lstm.sizes",
-    "ModelServer": "core.server",
+    "ModelServer": "core.model_server",
     "RunConfig": "config",
     "Sizes": "workloads",
     "Task": "core.task",

@@ -14,7 +14,7 @@ MOVED = {
     "_mxnet": "system.mxnet",
     "aggregation": "rules",
     "dist": "parameter_server",
-    "server": "core.server",
+    "server": "core.model_server",
     "trainer": "runs.trainer",
 }
 

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import EpochReport, initialize, pull, run_epoch
-from slsgd_mx.core.server import ModelServer, Server, settings_of
+from slsgd_mx.core.model_server import ModelServer
+from slsgd_mx.core.server import Server, settings_of
 from slsgd_mx.core.task import Task
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.folder import RunFolder

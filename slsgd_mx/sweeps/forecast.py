@@ -79,7 +79,8 @@ def measure(job: Message, report: Report) -> Message:
     The job of a child process.
     """
     from slsgd_mx.core.algorithm import init_server, pull, push_values
-    from slsgd_mx.core.server import ModelServer, settings_of
+    from slsgd_mx.core.model_server import ModelServer
+    from slsgd_mx.core.server import settings_of
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from slsgd_mx.attacks.worst_case import trimmed_with
 from slsgd_mx.core.algorithm import initialize, run_epoch
-from slsgd_mx.core.server import ModelServer, Update, settings_of
+from slsgd_mx.core.model_server import ModelServer
+from slsgd_mx.core.server import Update, settings_of
 from slsgd_mx.system import signals
 from slsgd_mx.tasks.problems.objectives import Objective
 from slsgd_mx.tasks.problems.task import ProblemTask

@@ -9,7 +9,7 @@ import pytest
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.core import algorithm
 from slsgd_mx.core.algorithm import initialize, run_epoch, select_devices, select_poisoned
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.sizes import SIZES

@@ -8,7 +8,7 @@ from helpers.servers import Cluster, normal, only, started
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.core import flat_model
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.parameter_server.protocol import Phase
 from slsgd_mx.rules import RULES
 from slsgd_mx.system import slot_memory

@@ -8,7 +8,8 @@ from helpers.run_folders import interrupt, numbers
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import run_epoch, select_devices, select_poisoned
-from slsgd_mx.core.server import ModelServer, settings_of
+from slsgd_mx.core.model_server import ModelServer
+from slsgd_mx.core.server import settings_of
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import integer_seed, stream
 from slsgd_mx.runs.trainer import train

@@ -8,7 +8,7 @@ import pytest
 
 from slsgd_mx import ArraysTask, RunConfig, Task, preset, register_network, register_task, train
 from slsgd_mx.core.algorithm import as_pushed, pull, push_values
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import presets_of
 from slsgd_mx.runs.folder import RunFolder

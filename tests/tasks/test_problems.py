@@ -7,7 +7,7 @@ import pytest
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import initialize, run_epoch
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.runs.trainer import train

@@ -7,7 +7,7 @@ import pytest
 from helpers.theory_tables import table_of, tiny
 
 from slsgd_mx.core.algorithm import run_epoch
-from slsgd_mx.core.server import ModelServer
+from slsgd_mx.core.model_server import ModelServer
 from slsgd_mx.errors import RunError
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.problems.task import ProblemTask
