@@ -121,7 +121,7 @@ def check_kernel() -> Check:
 def check_words() -> Check:
     from slsgd_mx.data.numbers import describe_numbers
 
-    return Check("word table", None, describe_numbers())
+    return Check("text reader", None, describe_numbers())
 
 
 def check_data() -> Check:

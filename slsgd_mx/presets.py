@@ -70,7 +70,7 @@ def preset(task: str, name: str, **changes: object) -> RunConfig:
     task : str
         "cifar", "lstm", "images", or a workload of a plug-in.
     name : str
-        "paper" (as published), "laptop" (real data, cut to a day on 2 cores) or "smoke" (embedded
+        "paper" (as published), "laptop" (real data, minutes a run on 2 cores) or "smoke" (embedded
         synthetic data, seconds); "images" has no "paper", plug-ins name their own.
     **changes
         Fields of ``RunConfig`` and of its sizes.  Sizes that depend on a changed one follow it.

@@ -21,7 +21,7 @@ NAMES = [
         "memory",
         "bfloat16",
         "compiled kernel",
-        "word table",
+        "text reader",
         "data",
     ),
     *("parameter server", "disk", "extras"),

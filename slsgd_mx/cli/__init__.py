@@ -78,6 +78,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (SlsgdError, KeyboardInterrupt) as error:
             raise failure(error) from error
+        except BrokenPipeError:
+            raise  # as of "| head": click ends without a word
         except Exception as error:
             why = explain_failure(error)
             if why:

@@ -8,7 +8,7 @@ import click
 
 from slsgd_mx.cli.output import json_option, print_json, say, wrap
 
-MARKS = {True: "ok", False: "FAIL", None: "-"}
+MARKS = {True: "ok", False: "FAIL", None: "info"}
 
 
 @click.command()

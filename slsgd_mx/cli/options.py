@@ -95,7 +95,7 @@ def _option(*flags: str, **attributes: Any) -> Tuple[Tuple[str, ...], Dict[str, 
 # fmt: off
 OPTIONS = {
     "preset": _option("--preset", type=NameIn("presets", "NAMES"), default="paper", help=
-        "paper: as published. laptop: real data, cut to a day on 2 cores. smoke: embedded "
+        "paper: as published. laptop: real data, minutes a run on 2 cores. smoke: embedded "
         "synthetic data, seconds. Other options override it."),
     "plugin": _option("--plugin", multiple=True, default=(), is_eager=True, expose_value=False,
         callback=_load_plugins, metavar="FILE.py|MODULE", help=
@@ -235,7 +235,7 @@ OPTIONS = {
     "task": _option("--task", type=NameIn("presets", "trainable"), help=
         "Train this workload instead of the paper's: images, or one of a plug-in."),
     "task_preset": _option("--preset", type=NameIn("presets", "preset_names"), help=
-        "paper: as published. laptop: real data, cut to a day on 2 cores. smoke: embedded "
+        "paper: as published. laptop: real data, minutes a run on 2 cores. smoke: embedded "
         "synthetic data, seconds. Other options override it. Default: paper, or the first preset "
         "of the workload that --task names."),
     "settings": _option("--set", "settings", multiple=True, default=(), metavar="NAME=VALUE", help=

@@ -150,7 +150,7 @@ def show_run(folder: str, runs: Path) -> None:
     if len(run.columns.get("epoch", ())):
         _show_rows(run)
     else:
-        say("not evaluated yet")
+        say("not evaluated yet" if run.status != "damaged" else "its numbers are not shown")
 
 
 def _show_rows(run) -> None:
@@ -191,6 +191,9 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     chosen = _find(folders, runs)
     if len(chosen) < 2:
         raise click.UsageError("name at least two different runs to compare")
+    for run in chosen:
+        if run.status == "damaged":
+            raise RunError(run.why)
     evaluated = [set(run.columns.get("epoch", ())) for run in chosen]
     shared = set.intersection(*evaluated)
     if not shared:

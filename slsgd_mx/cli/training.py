@@ -205,7 +205,10 @@ def warn_and_run(
     if current_engine().single and (repeats or 1) > 1:
         raise click.UsageError("--repeats is not possible here: start one job for each --seed")
     if data_dir is not None and config.sizes.data == "synthetic":
-        warnings = [*warnings, f"--data-dir {data_dir} is not read: the data is synthetic"]
+        warnings = [
+            *warnings,
+            f"--data-dir {data_dir} is not read: the data is synthetic (see --data)",
+        ]
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Dict, Optional
 
@@ -27,7 +28,7 @@ def remembered_digest(name: str, data_dir: Optional[Path], *amount: int) -> str:
     place, folder = find_data(name, data_dir, layouts)
     files = [place] if folder is None else [place / file for file in layouts[folder]]
     with read_errors(place):
-        stats = [(str(path.resolve()), path.stat()) for path in files]
+        stats = [(os.path.realpath(path), path.stat()) for path in files]
     seen = [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]
     seen.insert(0, " ".join(map(str, (name, *amount))))
     key = hashlib.sha256("\n".join(seen).encode()).hexdigest()

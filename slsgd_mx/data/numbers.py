@@ -122,7 +122,7 @@ def make_numbers() -> Numbers:
 def describe_numbers() -> str:
     """Which code numbers the words of a text, and why not the library."""
     missing = _library().missing
-    return f"{missing}; a slower dictionary is used" if missing else "used"
+    return f"{missing}; a slower one in Python is used" if missing else "used"
 
 
 def _library() -> Library:

@@ -56,10 +56,12 @@ def find_data(name: str, data_dir: PathLike | None, layouts: Layouts) -> Tuple[P
             if (place / archive).is_file():
                 return place / archive, None
     title, size = DATASETS[name].title, DATASETS[name].files[0].bytes // 10**6
+    first = next(iter(layouts.values()))[0]
     raise DataError(
         f"{title} not found in {places[0]}. Three ways to get it:\n"
         f"  slsgd-mx data fetch {name:<9}   download the official archive ({size} MB)\n"
-        f"  --data-dir DIR                  DIR is or contains {' or '.join(layouts)},\n"
+        f"  --data-dir DIR                  DIR is or contains {' or '.join(layouts)}\n"
+        f"                                  (with {first} and so on),\n"
         f"                                  or {' or '.join(archives)}\n"
         f"  --data synthetic                synthetic data: a stand-in, not {title}"
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from slsgd_mx.data.numbers import Numbers
 from slsgd_mx.data.text import EOS, UNK
-from slsgd_mx.errors import DataError
+from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.validation import check_between
 
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
@@ -100,9 +100,10 @@ def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
         limit = min(len(raw), start + PIECE + MOST_WORD)
         space = SPACE.search(raw, start + PIECE, limit)
         if space is None and limit < len(raw):
+            before = [found.end() for found in SPACE.finditer(raw, start, start + PIECE)]
             raise DataError(
-                f"{what} has a word of more than {MOST_WORD:,} bytes at byte {start + PIECE:,}, "
-                "expected words separated by white space"
+                f"{what} has a word of more than {MOST_WORD:,} bytes that begins at byte "
+                f"{[start, *before][-1]:,}, expected words separated by white space"
             )
         stop = space.end() if space else limit
         yield start, stop
@@ -142,6 +143,11 @@ def vocabulary(
     counts[[unk, eos, line_end]] = 0  # not ordinary words
     most = len(SPECIAL) + np.count_nonzero(counts)
     if vocab_size is not None:
+        if vocab_size > most:
+            raise ConfigError(
+                f"vocab_size={vocab_size} is out of range: the training text has {most} types with "
+                f"<unk> and <eos>, so choose {LEAST_TYPES} to {most} (--vocab-size)"
+            )
         most = check_between("vocab_size", vocab_size, LEAST_TYPES, most)
     ids = np.full(numbers.count, UNK, np.int32)
     ids[[eos, line_end]] = EOS

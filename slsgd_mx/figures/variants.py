@@ -101,7 +101,8 @@ class Variant:
         >>> Variant("smoke", {"attack": "alie:z=2", "epochs": 8}, repeats=3).folder
         'smoke-attack-alie-z-2-epochs-8-repeats-3'
         """
-        own = {"repeats": self.repeats, "seed": self.seed or None, "loss": self.loss}
+        repeats = None if self.repeats == self.defaults.repeats else self.repeats
+        own = {"repeats": repeats, "seed": self.seed or None, "loss": self.loss}
         own["poisoned_devices"] = self.poisoned_devices
         own["alphas"] = "-".join(f"{alpha:g}" for alpha in self.at) or None
         changed = {**self.changes, **{name: v for name, v in own.items() if v is not None}}

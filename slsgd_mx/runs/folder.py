@@ -37,6 +37,7 @@ from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkp
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
 from slsgd_mx.runs.proof import (
+    DATA,
     FILES,
     Closing,
     close,
@@ -284,15 +285,20 @@ class RunFolder:
         try:
             return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise RunError(f"{path} is damaged: restore it, or remove it to continue") from error
+            raise RunError(
+                f"{path} is damaged: restore it, or move {self.path} away to compute the run again"
+            ) from error
 
     def check_data(self, data_sha256: str) -> None:
         """Raise a RunError if the run was computed on other data."""
-        known = [session.get("data_sha256") for session in self.sessions()][-1:]
-        if known not in ([], [data_sha256]):
+        closing, sessions = read_closing(self.path), self.sessions()
+        known = sessions[-1].get("data_sha256") if sessions else None
+        if closing is not None and DATA in closing.digests:
+            known = closing.digests[DATA]
+        if known not in (None, data_sha256):
             raise RunError(
-                f"{self.path} was computed on other data (SHA-256 {known[0]} there, "
-                f"{data_sha256} here): use the same --data-dir, or another folder for the run"
+                f"{self.path} was computed on other data (SHA-256 {str(known)[:12]} there, "
+                f"{data_sha256[:12]} here): use the same --data-dir, or another folder with --out"
             )
 
     def mark_diverged(self, epoch: int) -> None:
@@ -323,8 +329,10 @@ class RunFolder:
         with files.disk_errors(self.path):
             files.sync(self.path / PUSHES)
             files.save_arrays(self.path / "model.params", values)
-            closing = close(self.path, self.rows()[-1])
-            self._write_sessions(self.sessions(), closing)
+            sessions = self.sessions()
+            data = sessions[-1].get("data_sha256") if sessions else None
+            closing = close(self.path, self.rows()[-1], data)
+            self._write_sessions(sessions, closing)
             files.write_atomically(self.path / "DONE", closing.to_text().encode())
             for old in list_checkpoints(self.path / "checkpoint"):
                 old.unlink()

@@ -1,4 +1,4 @@
-"""Digests that prove what a run computed: of its rows, its record of pushes and its final model.
+"""Digests that prove what a run computed: of its configuration, data, rows, pushes and final model.
 
 A finished run stores them in DONE and, a second time, in manifest.json; every checkpoint stores
 those of the rows so far.  Runs of 0.1.0 have a digest of the model only.
@@ -10,19 +10,25 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.system.files import digest, read_text
 
-FILES = {"rows": "metrics.csv", "pushes": PUSHES, "model": "model.params"}
+FILES = {
+    "config": "config.json",
+    "rows": "metrics.csv",
+    "pushes": PUSHES,
+    "model": "model.params",
+}
+DATA = "data"  # the name of the digest of the data, which are not in the folder
 LEFT_OUT = "model.left-out"  # in place of the model, where a run was shared without it
 
 
 @dataclass(frozen=True)
 class Closing:
-    """What a finished run stores about itself: its last row, and digests by ``FILES``."""
+    """What a finished run stores about itself: its last row, and digests by name."""
 
     last: Dict[str, str]
     digests: Dict[str, str]
@@ -42,9 +48,10 @@ class Closing:
         return {"last": self.last, "digests": self.digests}
 
 
-def close(folder: Path, last: Dict[str, str]) -> Closing:
+def close(folder: Path, last: Dict[str, str], data_sha256: Optional[str]) -> Closing:
     """The closing record of a run whose files are complete."""
-    return Closing(last, {name: digest(folder / file) for name, file in FILES.items()})
+    digests = {} if data_sha256 is None else {DATA: data_sha256}
+    return Closing(last, {**digests, **{name: digest(folder / FILES[name]) for name in FILES}})
 
 
 def read_closing(folder: Path) -> Optional[Closing]:
@@ -81,26 +88,31 @@ def _from_done(path: Path) -> Optional[Closing]:
         last["epoch"]
     except (RunError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return Closing(last, {name: value for name, value in pairs.items() if name in FILES})
+    return Closing(last, _known(pairs))
 
 
 def _from_manifest(folder: Path) -> Optional[Closing]:
     try:
         stored = json.loads(read_text(folder / "manifest.json"))["finished"]
-        return Closing(dict(stored["last"]), dict(stored["digests"]))
+        return Closing(dict(stored["last"]), _known(dict(stored["digests"])))
     except (OSError, RunError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def problems(folder: Path, closing: Closing) -> List[str]:
+def _known(digests: Dict[str, str]) -> Dict[str, str]:
+    """Those of these digests that this version can check."""
+    return {name: value for name, value in digests.items() if name in (*FILES, DATA)}
+
+
+def problems(folder: Path, closing: Closing, names: Iterable[str] = FILES) -> List[str]:
     """What is missing or was changed since the run finished, one sentence each."""
     found = []
-    for name, known in closing.digests.items():
+    for name in [name for name in names if name in closing.digests]:
         path = folder / FILES[name]
         if not path.is_file():
             if name != "model" or path.exists() or not (folder / LEFT_OUT).is_file():
-                found.append(f"{path} is damaged: it is missing")
-        elif digest(path) != known:
+                found.append(f"{path} is missing")
+        elif digest(path) != closing.digests[name]:
             found.append(f"{path} is damaged: it was changed after the run finished")
     return found
 

@@ -16,6 +16,7 @@ from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.metrics import Row, read_metrics
+from slsgd_mx.runs.proof import problems, read_closing
 from slsgd_mx.system.files import parse_json, read_text, warn
 
 STATUSES = ("done", "running", "interrupted", "diverged", "failed", "damaged")
@@ -68,7 +69,9 @@ class Run:
 def load_run(folder: Union[str, Path]) -> Run:
     """Read one run folder, of this or an earlier version, finished or not.
 
-    MXNet is not imported, and nothing in the folder is changed.
+    MXNet is not imported, and nothing in the folder is changed.  A finished run whose configuration
+    or tables were changed has the status "damaged" and no columns; its model is not checked (see
+    ``verify_run``).
 
     Parameters
     ----------
@@ -102,6 +105,9 @@ def load_run(folder: Union[str, Path]) -> Run:
         manifest = _read_json(folder / "manifest.json") or {"sessions": []}
     except RunError as error:
         return Run(folder, config, {"sessions": []}, {}, "damaged", 0, str(error))
+    changed = _changes(folder)
+    if changed:
+        return Run(folder, config, manifest, {}, "damaged", 0, changed)
     saved = latest_epoch(folder / "checkpoint")
     epochs = columns.get("epoch", np.zeros(0, int))
     rows = int(epochs[-1]) if epochs.dtype.kind == "i" and len(epochs) else 0
@@ -155,7 +161,7 @@ def find_folders(home: Path) -> List[Path]:
     def walk(folder: str) -> Iterator[Path]:
         for path, folders, files in os.walk(folder):
             folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
-            if "config.json" in files:
+            if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
                 folders.clear()  # a run folder holds no other
                 yield Path(path)
 
@@ -206,12 +212,21 @@ def _read_json(path: Path) -> Optional[Any]:
         raise RunError(f"{path} is damaged: {error}") from error
 
 
+def _changes(folder: Path) -> str:
+    """What was changed in a finished run since then, its model aside; "" if nothing was."""
+    try:
+        closing = read_closing(folder)
+    except RunError as error:
+        return str(error)
+    return "; ".join(problems(folder, closing, ("config", "rows", "pushes"))) if closing else ""
+
+
 def _find_status(folder: Path) -> Tuple[str, str]:
     """The status of a run and, if it diverged or failed, why."""
     for name in ("DIVERGED", "FAILED"):
         if (folder / name).exists():
             return name.lower(), read_text(folder / name).strip()
-    if (folder / "DONE").exists():
+    if (folder / "DONE").exists() or read_closing(folder):
         return "done", ""
     return ("running" if _is_locked(folder / ".lock") else "interrupted"), ""
 

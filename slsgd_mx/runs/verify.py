@@ -9,7 +9,7 @@ from typing import Union
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError, SlsgdError
 from slsgd_mx.runs.folder import RunFolder, read_config
-from slsgd_mx.runs.proof import FILES, LEFT_OUT, problems, read_closing
+from slsgd_mx.runs.proof import FILES, is_lost, problems, read_closing
 from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.runs.records import load_run
 from slsgd_mx.system.files import read_text
@@ -31,7 +31,7 @@ class Check:
 
 
 def verify_run(folder: Union[str, Path]) -> Check:
-    """Verify a run's configuration, rows, record of pushes, model and manifest.
+    """Verify a run's configuration, rows, record of pushes and model, and that it has a manifest.
 
     A run of 0.1.0 stored no digest of its rows: its last row and its model are checked, and it is
     reported as not verifiable.  A run of a plug-in that is not loaded is checked by its digests.
@@ -71,10 +71,17 @@ def verify_run(folder: Union[str, Path]) -> Check:
         return Check(path, WRONG, str(error))
     if not finished:
         return Check(path, UNFINISHED, "its rows and model are verified when it is resumed")
-    if not read_closing(path).verifiable:
+    if not (path / "manifest.json").exists():
+        return Check(path, WRONG, f"{path / 'manifest.json'} is missing")
+    closing = read_closing(path)
+    if not closing.verifiable:
         return Check(path, UNVERIFIABLE, "written by a version that stored no digest of the rows")
-    left_out = (path / LEFT_OUT).exists() and not (path / FILES["model"]).exists()
-    return Check(path, VERIFIED, "it was shared without its model" if left_out else "")
+    notes = {
+        "it stored no digest of its configuration": "config" not in closing.digests,
+        "it was shared without its model": not (path / FILES["model"]).exists(),
+        "DONE is missing or damaged, manifest.json proves the run": is_lost(path),
+    }
+    return Check(path, VERIFIED, "; ".join(note for note, applies in notes.items() if applies))
 
 
 def _lacks_plugin(path: Path) -> bool:

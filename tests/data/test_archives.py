@@ -166,4 +166,4 @@ def test_zip_of_many_members(tmp_path):
 def test_text_of_one_word(tmp_path):
     path = write_zip(tmp_path / "a.zip", train=b"a" * (32 << 20) + b"\n")
     message = refused(load_wikitext2, path)
-    assert "has a word of more than 1,048,576 bytes at byte 262,144" in message
+    assert "has a word of more than 1,048,576 bytes that begins at byte 0" in message

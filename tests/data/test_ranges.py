@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
         (lambda f: load_cifar10(f, train_images=16), "needs 1 <= train_images <= 15"),
         (lambda f: load_cifar10(f, test_images=7), "needs 1 <= test_images <= 6"),
         (lambda f: load_wikitext2(f, 2), "vocab_size=2 .* needs 3 <= vocab_size <= 8"),
-        (lambda f: load_wikitext2(f, 9), "vocab_size=9 .* needs 3 <= vocab_size <= 8"),
+        (lambda f: load_wikitext2(f, 9), "vocab_size=9 .* choose 3 to 8"),
         (lambda f: synthetic_images(0, 10), "needs 1 <= train_images <= 100000"),
         (lambda f: synthetic_images(10, 100_001), "needs 1 <= test_images <= 100000"),
         (lambda f: synthetic_images(10, 10, seed=-1), "seed=-1 is out of range: needs 0 <= seed"),

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers.run_folders import keep, store_run
+from helpers.run_folders import forget_digests, keep, store_run
 
 from slsgd_mx import load_run, load_runs, plot_runs
 from slsgd_mx.errors import ConfigError
@@ -87,6 +87,7 @@ def test_the_small_print_names_the_data_of_each_workload(tiny, tmp_path):
         sizes = {**values["sizes"], "data": data}
         changed = {**values, "task": f"mine{number}", "sizes": sizes if data else {}}
         (tmp_path / f"other{number}" / "config.json").write_text(json.dumps(changed))
+        forget_digests(tmp_path / f"other{number}")
     small = texts(plot_runs(load_runs(tmp_path), metric="test_loss"))[1]
     assert "Data: synthetic (cifar), my.npz (mine0), its own (mine1)." in small
     assert "Synthetic data" not in small

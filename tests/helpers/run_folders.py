@@ -78,9 +78,8 @@ def forget_digests(folder):
     """Make a run folder look as version 0.1.0 would have written it: no digest of its rows."""
     done, manifest = folder / "DONE", folder / "manifest.json"
     if done.exists():
-        kept = [
-            line for line in done.read_text().splitlines() if line[:5] not in ("rows ", "pushe")
-        ]
+        row, *digests = done.read_text().splitlines()
+        kept = [row, *(line for line in digests if line.startswith("model "))]
         done.write_text("\n".join(kept) + "\n")
     if manifest.exists():
         content = json.loads(manifest.read_text())

@@ -230,9 +230,10 @@ def test_finish(run_folder, folder):
     run_folder.save_checkpoint(last, VALUES, {})
     assert not run_folder.finished()
     run_folder.finish(VALUES)
-    row, rows, pushes, model = (folder / "DONE").read_text().splitlines()
+    row, config, rows, pushes, model = (folder / "DONE").read_text().splitlines()
     assert run_folder.finished() and json.loads(row)["epoch"] == str(last)
     assert model == f"model {digest(folder / 'model.params')}"
+    assert config == f"config {digest(folder / 'config.json')}"
     assert rows == f"rows {digest(folder / 'metrics.csv')}"
     assert pushes == f"pushes {digest(folder / 'pushes.csv')}"
     assert bits(load_arrays(folder / "model.params")) == bits(VALUES)

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,10 @@ from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs import checkpoints
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.metrics import read_metrics
+from slsgd_mx.runs.proof import close
 from slsgd_mx.runs.pushes import read_pushes
+from slsgd_mx.runs.records import load_run
 from slsgd_mx.runs.status import read_outcome
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.runs.verify import verify_run
@@ -44,9 +49,10 @@ def test_a_finished_run_that_was_altered_is_not_done(done, name, harm):
         pytest.skip("numbers of rows only")
     harm(done.path / name)
     before = {path.name: path.read_bytes() for path in done.path.iterdir() if path.is_file()}
-    with pytest.raises(RunError, match=f"{name} is damaged: .*compute the run again"):
+    what = "missing" if harm is os.unlink else "damaged: it was changed"
+    with pytest.raises(RunError, match=f"{name} is {what}.*compute the run again"):
         done.finished()
-    with pytest.raises(RunError, match=f"{name} is damaged"):
+    with pytest.raises(RunError, match=f"{name} is {what}"):
         train(done.config, done.path)
     assert read_outcome(done.path, done.config).state == "damaged"
     after = {path.name: path.read_bytes() for path in done.path.iterdir() if path.is_file()}
@@ -126,10 +132,76 @@ def test_verify_takes_part_of_a_name(done, tmp_path):
     assert result.exit_code == 2 and "'nothing' is no run folder" in result.stderr
 
 
+def close_again(folder):
+    """Store the digests of the files as they are now."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    closing = close(folder, read_metrics(folder)[-1], None)
+    (folder / "DONE").write_text(closing.to_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "finished": closing.to_dict()}))
+
+
+def test_a_changed_configuration_is_noticed(done):
+    """Otherwise the numbers of one experiment would be taken for those of another."""
+    changed = replace(done.config, gamma=2 * done.config.gamma)
+    (done.path / "config.json").write_text(changed.to_json())
+    check = verify_run(done.path)
+    assert check.result == "wrong" and "config.json is damaged: it was changed" in check.why
+    with pytest.raises(RunError, match=r"config\.json is damaged: it was changed"):
+        train(changed, done.path)
+    assert load_run(done.path).status == "damaged"
+
+
+def test_a_run_closed_without_its_configuration_says_so(done):
+    for name in ("DONE", "manifest.json"):
+        text = (done.path / name).read_text()
+        (done.path / name).write_text(re.sub(r'config [0-9a-f]*\n|"config": "[^"]*",', "", text))
+    check = verify_run(done.path)
+    assert (check.result, check.why) == ("verified", "it stored no digest of its configuration")
+
+
+def test_a_lost_manifest_is_noticed_and_the_data_stay_known(done):
+    (done.path / "manifest.json").unlink()
+    check = verify_run(done.path)
+    assert check.result == "wrong" and check.why.endswith("manifest.json is missing")
+    known = RunFolder(done.path, done.config)
+    with pytest.raises(RunError, match="computed on other data .*another folder with --out"):
+        known.check_data("0" * 64)
+
+
+def test_a_lost_closing_record_is_mentioned(done):
+    (done.path / "DONE").unlink()
+    check = verify_run(done.path)
+    assert check.result == "verified" and "DONE is missing or damaged" in check.why
+    assert load_run(done.path).status == "done"
+
+
+def test_a_lost_configuration_is_noticed_in_a_folder_of_runs(done, tmp_path):
+    (done.path / "config.json").unlink()
+    result = CliRunner().invoke(main, ["runs", "verify", "--runs", str(tmp_path)])
+    assert result.exit_code == 1 and "run holds no run" in result.output.replace("\n", "")
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "pushes.csv"])
+def test_changed_numbers_are_not_shown(done, tmp_path, name):
+    """Neither in tables and pictures nor to Python."""
+    harm = change_a_number if name == "metrics.csv" else flip
+    harm(done.path / name)
+    run = load_run(done.path)
+    assert (run.status, run.columns) == ("damaged", {}) and f"{name} is damaged" in run.why
+    listed = CliRunner().invoke(main, ["runs", "--runs", str(tmp_path)])
+    assert listed.exit_code == 0 and "damaged" in listed.output
+    shown = CliRunner().invoke(main, ["runs", "show", str(done.path)])
+    assert "its numbers are not shown" in shown.output
+    shutil.copytree(done.path, tmp_path / "copy")
+    compared = CliRunner().invoke(main, ["runs", "compare", str(done.path), str(tmp_path / "copy")])
+    assert compared.exit_code == 1 and f"{name} is damaged" in compared.output
+
+
 def test_a_run_of_a_plugin_is_verified_without_the_plugin(done):
     config = json.loads((done.path / "config.json").read_text())
     config.update(attack="nowhere", q=1, sources=[["mine.py", "0" * 64]])
     (done.path / "config.json").write_text(json.dumps(config))
+    close_again(done.path)
     assert verify_run(done.path).result == "verified"
     flip(done.path / "model.params")
     check = verify_run(done.path)

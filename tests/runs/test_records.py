@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.run_folders import cut_lines, interrupt, keep, store_run
+from helpers.run_folders import cut_lines, forget_digests, interrupt, keep, store_run
 
 from slsgd_mx import load_run, load_runs
 from slsgd_mx.errors import RunError
@@ -70,6 +70,7 @@ def test_a_configuration_with_an_unknown_attack_is_read_as_it_is(tiny, tmp_path)
     keep(tmp_path / "run", tiny(q=1), 3)
     file = tmp_path / "run" / "config.json"
     file.write_text(file.read_text().replace("label-flip", "from-a-plug-in"))
+    forget_digests(tmp_path / "run")
     run = load_run(tmp_path / "run")
     assert (run.symbols["attack"], run.symbols["width"], run.status) == (
         "from-a-plug-in",
@@ -124,6 +125,10 @@ def test_a_finished_run_that_lacks_rows_is_damaged(tiny, tmp_path):
     assert load_run(folder).status == "done"
     lines = (folder / "metrics.csv").read_text().splitlines(keepends=True)
     (folder / "metrics.csv").write_text("".join(lines[:-1]))
+    assert load_run(folder).why.endswith(
+        "metrics.csv is damaged: it was changed after the run finished"
+    )
+    forget_digests(folder)
     run = load_run(folder)
     assert run.status == "damaged" and run.why.endswith("metrics.csv ends before the last epoch")
     assert run["epoch"].tolist() == [1, 2]

@@ -126,7 +126,7 @@ def test_a_shared_run_without_its_model_is_done_but_no_prefix(home, archive, tmp
     with pytest.raises(RunError, match="shared without its model"):
         RunFolder(folder, config).model()
     (folder / "model.left-out").unlink()
-    with pytest.raises(RunError, match=r"model\.params is damaged: it is missing"):
+    with pytest.raises(RunError, match=r"model\.params is missing"):
         RunFolder(folder, config).finished()
 
 

@@ -117,11 +117,14 @@ def test_the_training_loss_is_measured_on_text_of_the_devices(tiny, folder, part
 @pytest.mark.parametrize(
     "changes, message",
     [
-        (dict(n=5), "n * device_batches=20 is out of range: needs at most 18"),
-        (dict(n=4, device_batches=5), "n * device_batches=20 is out of range: needs at most 18"),
+        (
+            dict(n=5),
+            "the text is too short: n * device_batches = 20 batches are needed, and it has 18",
+        ),
+        (dict(n=4, device_batches=5), "too short: n * device_batches = 20 batches are needed"),
         (dict(test_batches=7), "test_batches=7 is out of range: needs 1 <= test_batches <= 6"),
         (dict(bptt=60), "tokens are too few for batch_size=3 and bptt=60: needs at least"),
-        (dict(vocab_size=14), "vocab_size=14 is out of range: needs 3 <= vocab_size <= 13"),
+        (dict(vocab_size=14), "vocab_size=14 is out of range: the training text has 13 types"),
     ],
 )
 def test_too_short_a_text_is_refused_with_the_legal_range(tiny, folder, changes, message):

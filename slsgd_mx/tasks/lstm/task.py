@@ -11,6 +11,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.core.task import Poison
 from slsgd_mx.data.load import load_text
 from slsgd_mx.data.text import Batches, batchify_text, deal_batches
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.gluon import GluonTask
@@ -50,7 +51,11 @@ class LstmTask(GluonTask):
         parts = [batchify_text(ids, batch, sizes.bptt) for ids in texts]
         train = tuple(np.concatenate(arrays) for arrays in zip(*parts))
         test = batchify_text(text.test, batch, sizes.bptt)
-        require(total <= len(train[0]), "n * device_batches", total, f"at most {len(train[0])}")
+        if total > len(train[0]):
+            raise ConfigError(
+                f"the text is too short: n * device_batches = {total} batches are needed, and it "
+                f"has {len(train[0])}; lower --device-batches or --n"
+            )
         train = tuple(array[:total] for array in train)  # the batches on the devices
         legal = f"1 <= test_batches <= {len(test[0])}"
         require(sizes.test_batches <= len(test[0]), "test_batches", sizes.test_batches, legal)
