@@ -14,7 +14,7 @@
 #define VERSION 1 /* of this interface: numbers.py expects the same number */
 #define STEP 7    /* bytes of a word that are taken at once */
 #define FEW 32    /* words that are sorted by insertion */
-#define AHEAD 16  /* words whose places are fetched before they are needed */
+#define AHEAD 24  /* words whose places are fetched before they are needed */
 
 static const uint64_t PRIME = (UINT64_C(1) << 61) - 1;
 
@@ -32,8 +32,8 @@ static inline uint64_t next_bytes(const uint8_t *bytes, int64_t left)
     return left >= STEP ? value : value & ~UINT64_C(0) << 8 * (STEP - left);
 }
 
-/* A polynomial of the length and the bytes at a random point of a prime field, then a product with
- * a random number.  So nobody can write a text whose words share a place. */
+/* A polynomial of the length and the bytes at a random point of a prime field, then mixed with
+ * random numbers, so that nobody can write a text whose words crowd together. */
 static inline uint64_t hash(const uint8_t *word, int64_t length, const uint64_t random[2])
 {
     uint64_t sum = (uint64_t)length;
@@ -43,10 +43,12 @@ static inline uint64_t hash(const uint8_t *word, int64_t length, const uint64_t 
         sum += next_bytes(word + i, length - i);
         sum = (sum & PRIME) + (sum >> 61);
     }
-    return sum * (random[1] | 1);
+    sum = (sum ^ sum >> 32) * (random[1] | 1);
+    return (sum ^ sum >> 32) * (random[0] | 1);
 }
 
-/* Write the number of each word raw[starts[i]] to raw[stops[i]]; return the count of words. */
+/* Write the number of each word raw[starts[i]] to raw[stops[i]]; return the count of words.  Words
+ * are not empty and do not overlap, so that there is room for all of them. */
 int64_t numbers_find(const uint8_t *raw, const int64_t *starts, const int64_t *stops, int64_t n,
                      uint8_t *text, int64_t *ends, int64_t count, uint64_t *places, int bits,
                      const uint64_t *random, int32_t *found)
@@ -55,11 +57,15 @@ int64_t numbers_find(const uint8_t *raw, const int64_t *starts, const int64_t *s
     uint64_t hashes[AHEAD] = {0};
     for (int64_t i = 0; i < n + AHEAD; i++) {
         uint64_t code = hashes[i % AHEAD];
-        if (i < n) {
+        if (i < n) { /* what the search will need: a place, then a word's end, then its bytes */
             uint64_t next = hash(raw + starts[i], stops[i] - starts[i], random);
             hashes[i % AHEAD] = next;
             __builtin_prefetch(&places[next >> (64 - bits)]);
         }
+        uint64_t near = places[hashes[(i + AHEAD / 3) % AHEAD] >> (64 - bits)] & UINT32_MAX;
+        uint64_t far = places[hashes[(i + AHEAD / 3 * 2) % AHEAD] >> (64 - bits)] & UINT32_MAX;
+        __builtin_prefetch(&ends[far]);
+        __builtin_prefetch(&text[ends[near]] - 1);
         if (i < AHEAD)
             continue;
         const uint8_t *word = raw + starts[i - AHEAD];
@@ -89,12 +95,20 @@ void numbers_move(const uint8_t *text, const int64_t *ends, int64_t count, uint6
                   int bits, const uint64_t *random)
 {
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
-    for (int64_t i = 1; i < count; i++) {
-        uint64_t code = hash(text + ends[i - 1], ends[i] - ends[i - 1], random);
+    uint64_t hashes[AHEAD] = {0};
+    for (int64_t i = 1; i < count + AHEAD; i++) {
+        uint64_t code = hashes[i % AHEAD];
+        if (i < count) {
+            uint64_t next = hash(text + ends[i - 1], ends[i] - ends[i - 1], random);
+            hashes[i % AHEAD] = next;
+            __builtin_prefetch(&places[next >> (64 - bits)]);
+        }
+        if (i <= AHEAD)
+            continue;
         uint64_t place = code >> (64 - bits);
         while (places[place] != 0)
             place = (place + 1) & mask;
-        places[place] = code << 32 | (uint64_t)i;
+        places[place] = code << 32 | (uint64_t)(i - AHEAD);
     }
 }
 
@@ -105,7 +119,7 @@ void numbers_count(const int32_t *found, int64_t n, int32_t *counts)
         counts[found[i]]++;
 }
 
-/* A word's number; and its bytes from some byte on, then how many these are, 8 meaning more. */
+/* A word's bytes from some byte on, then how many these are, 8 meaning more; and its number. */
 typedef struct {
     uint64_t key;
     int32_t number;
@@ -175,7 +189,7 @@ static int64_t split(const uint8_t *text, const int64_t *ends, int32_t *numbers,
     return made;
 }
 
-/* Sort n numbers by the bytes of their words; return 0, or 1 without enough memory.
+/* Sort n different numbers by the bytes of their words; return 0, or 1 without enough memory.
  *
  * Words with the same first bytes are sorted by their next bytes, and so on, without recursion.  So
  * the work is proportional to the length of all words. */
@@ -219,7 +233,7 @@ int numbers_order(const uint8_t *text, const int64_t *ends, int32_t *numbers, in
         for (int64_t i = 0, j; i < size; i = j) {
             for (j = i + 1; j < size && entries[j].key == entries[i].key; j++)
                 ;
-            if (j - i > 1)
+            if (j - i > 1 && (entries[i].key & 255) > STEP)
                 groups[pending++] = (group){(int32_t)(next.start + i), (int32_t)(next.start + j),
                                             next.same + STEP};
         }

@@ -14,7 +14,6 @@ from slsgd_mx.system.libraries import Library, address, find_library
 VERSION = 1  # of the interface of numbers.c
 PAD = 8  # bytes after a text that the library may read
 PLACES = 12  # in the smallest table there are 2**12 places
-GROWTH = 2  # more bits: a full table is followed by one that is four times as large
 
 
 class Table:
@@ -27,11 +26,14 @@ class Table:
         self.places = np.zeros(1 << PLACES, np.uint64)  # half of a hash and a number each
         self.text = np.zeros(PAD, np.uint8)  # all words, one after the other
         self.ends = np.zeros(1, np.int64)  # where each ends in the text
-        # Random, so that nobody can write a text whose words share a place.
+        # So that nobody can write a text whose words crowd together in the table.
         self.random = np.frombuffer(os.urandom(16), np.uint64)
 
     def find(self, raw: bytes, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the numbers of the words ``raw[start:stop]``, int32; new words get new ones."""
+        """Return the numbers of the words ``raw[start:stop]``, int32; new words get new ones.
+
+        Words are not empty and do not overlap.
+        """
         self._reserve(len(starts), len(raw))
         starts, stops = (np.ascontiguousarray(bounds, np.int64) for bounds in (starts, stops))
         found = np.empty(len(starts), np.int32)
@@ -56,7 +58,7 @@ class Table:
         return counts
 
     def order(self, numbers: np.ndarray) -> np.ndarray:
-        """Return these numbers in the order of the characters of their words, int32."""
+        """Return these different numbers in the order of the characters of their words, int32."""
         numbers = np.array(numbers, np.int32)
         words = _pointers(self.text, self.ends, numbers)
         if self.functions.numbers_order(*words, ctypes.c_int64(len(numbers))):
@@ -71,8 +73,10 @@ class Table:
         if len(self.places) >= 2 * (self.count + words):
             return
         while 1 << self.bits < 2 * (self.count + words):
-            self.bits += GROWTH
-        self.places = np.zeros(1 << self.bits, np.uint64)
+            self.bits += 1
+        self.places = None  # so that there are never two
+        self.places = np.empty(1 << self.bits, np.uint64)
+        self.places.fill(0)  # faster than np.zeros, which touches the memory later, in any order
         self.functions.numbers_move(
             *_pointers(self.text, self.ends),
             ctypes.c_int64(self.count),

@@ -29,18 +29,17 @@ SPACE = re.compile(
     rb"|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80"
 )
 
+# White space in ASCII becomes " ", or "\n" where str.splitlines ends a line.
+PLAIN = bytes.maketrans(b"\t\x1f\x0b\x0c\r\x1c\x1d\x1e", b"  \n\n\n\n\n\n")
+
 # What a byte is in the middle of a text: part of a word, a space, a line end, or the first byte of
 # what may be other white space.
 WORD, BLANK, LINE_END, DOUBTFUL = range(4)
 KINDS = np.full(256, WORD, np.uint8)
-KINDS[[*range(0x20), 0xC2, 0xE1, 0xE2, 0xE3]] = DOUBTFUL
+KINDS[[0xC2, 0xE1, 0xE2, 0xE3]] = DOUBTFUL
 KINDS[0x20], KINDS[0x0A] = BLANK, LINE_END
-# Spaces outside ASCII: their UTF-8, with a zero after two bytes.
-ODD_SPACES = [
-    int.from_bytes(chr(code).encode("utf-8").ljust(3, b"\0"), "big")
-    for code in range(0x80, 0x3001)
-    if chr(code).isspace()
-]
+ODD_SPACES = [chr(code).encode("utf-8") for code in range(0x80, 0x3001) if chr(code).isspace()]
+ODD_LINE_ENDS = ["\x85".encode(), "\u2028".encode(), "\u2029".encode()]
 
 
 def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
@@ -56,7 +55,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
         for start, stop in _cuts(raw, what):
             text = _decode(raw, start, stop, what)
             blank = blank and text.isspace()
-            found.frombytes(_number_piece(bytes(raw[start:stop]), text, numbers))
+            found.frombytes(_number_piece(bytes(raw[start:stop]), numbers))
             bar.update(stop - start)
     if blank:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
@@ -68,13 +67,15 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
     return np.frombuffer(found, np.int32)
 
 
-def _number_piece(raw: bytes, text: str, numbers: Numbers) -> bytes:
+def _number_piece(raw: bytes, numbers: Numbers) -> bytes:
     """The numbers of the words and line ends of a piece, as bytes of int32."""
-    raw = raw.replace(b"\r\n", b" \n")
+    raw = raw.replace(b"\r\n", b"\n").translate(PLAIN)
     kinds = KINDS[np.frombuffer(raw, np.uint8)]
     doubtful = np.flatnonzero(kinds == DOUBTFUL)
-    if _any_space(raw, doubtful):
-        raw = " ".join(_split(text)).encode("utf-8")
+    spaces = _odd_spaces(raw, doubtful)
+    if spaces:
+        for space in spaces:
+            raw = raw.replace(space, b"\n" if space in ODD_LINE_ENDS else b" ")
         kinds = KINDS[np.frombuffer(raw, np.uint8)]
         doubtful = kinds == DOUBTFUL
     kinds[doubtful] = WORD
@@ -85,12 +86,13 @@ def _number_piece(raw: bytes, text: str, numbers: Numbers) -> bytes:
     return numbers.find(raw, starts, stops).tobytes()
 
 
-def _any_space(raw: bytes, doubtful: np.ndarray) -> bool:
-    """Whether a control character or a space other than " " begins at one of these bytes."""
+def _odd_spaces(raw: bytes, doubtful: np.ndarray) -> List[bytes]:
+    """The white space outside ASCII that begins at these bytes."""
     data = np.frombuffer(raw + bytes(2), np.uint8)
     first, second, third = (data[doubtful + i].astype(np.int32) for i in range(3))
     codes = first << 16 | second << 8 | np.where(first == 0xC2, 0, third)
-    return bool((first < 0x20).any() or np.isin(codes, ODD_SPACES).any())
+    known = ((space, int.from_bytes(space.ljust(3, b"\0"), "big")) for space in ODD_SPACES)
+    return [space for space, code in known if (codes == code).any()]
 
 
 def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
@@ -106,6 +108,7 @@ def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
                 f"{[start, *before][-1]:,}, expected words separated by white space"
             )
         stop = space.end() if space else limit
+        stop += raw[stop - 1 : stop + 1] == b"\r\n"  # the search ended between the two
         yield start, stop
         start = stop
 
@@ -116,17 +119,6 @@ def _decode(raw: bytearray, start: int, stop: int, what: str) -> str:
     except UnicodeDecodeError as error:
         message = f"{what} is not UTF-8 text: {error.reason} at byte {start + error.start}"
         raise DataError(message) from error
-
-
-def _split(text: str) -> List[str]:
-    """Return the words of a piece of text, with ``<eos>`` at each of its line ends.
-
-    >>> _split(" a b \\n\\n c")
-    ['a', 'b', '<eos>', '<eos>', 'c']
-    """
-    lines = (text + ".").splitlines()  # so that the last one is not a whole line
-    lines[-1] = lines[-1][:-1]
-    return " <eos> ".join(lines).split()
 
 
 def vocabulary(
