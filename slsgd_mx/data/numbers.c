@@ -47,47 +47,73 @@ static inline uint64_t hash(const uint8_t *word, int64_t length, const uint64_t 
     return (sum ^ sum >> 32) * (random[0] | 1);
 }
 
-/* Write the number of each word raw[starts[i]] to raw[stops[i]]; return the count of words.  Words
- * are not empty and do not overlap, so that there is room for all of them. */
-int64_t numbers_find(const uint8_t *raw, const int64_t *starts, const int64_t *stops, int64_t n,
-                     uint8_t *text, int64_t *ends, int64_t count, uint64_t *places, int bits,
-                     const uint64_t *random, int32_t *found)
+/* A word of a text that is being read. */
+typedef struct {
+    int64_t start, length;
+    uint64_t code;
+} token;
+
+/* The next word: a line end, or bytes other than spaces and line ends; length 0 at the end. */
+static inline token next_token(const uint8_t *raw, int64_t start, int64_t size)
+{
+    while (start < size && raw[start] == ' ')
+        start++;
+    int64_t stop = start;
+    if (stop < size && raw[stop] == '\n')
+        stop++;
+    else
+        while (stop < size && raw[stop] != ' ' && raw[stop] != '\n')
+            stop++;
+    return (token){start, stop - start, 0};
+}
+
+/* Write the number of each word of a text; return how many words it has.  *count is the number of
+ * different words, which have room in text, ends and places. */
+int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, int64_t *ends, int64_t *count,
+                     uint64_t *places, int bits, const uint64_t *random, int32_t *found)
 {
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
-    uint64_t hashes[AHEAD] = {0};
-    for (int64_t i = 0; i < n + AHEAD; i++) {
-        uint64_t code = hashes[i % AHEAD];
-        if (i < n) { /* what the search will need: a place, then a word's end, then its bytes */
-            uint64_t next = hash(raw + starts[i], stops[i] - starts[i], random);
-            hashes[i % AHEAD] = next;
-            __builtin_prefetch(&places[next >> (64 - bits)]);
+    token tokens[AHEAD] = {{0}};
+    int64_t at = 0, n = INT64_MAX;
+    for (int64_t i = 0; i - AHEAD < n; i++) {
+        const token word = tokens[i % AHEAD];
+        if (n == INT64_MAX) {
+            token next = next_token(raw, at, size);
+            at = next.start + next.length;
+            if (next.length == 0)
+                n = i;
+            next.code = hash(raw + next.start, next.length, random);
+            tokens[i % AHEAD] = next;
         }
-        uint64_t near = places[hashes[(i + AHEAD / 3) % AHEAD] >> (64 - bits)] & UINT32_MAX;
-        uint64_t far = places[hashes[(i + AHEAD / 3 * 2) % AHEAD] >> (64 - bits)] & UINT32_MAX;
-        __builtin_prefetch(&ends[far]);
-        __builtin_prefetch(&text[ends[near]] - 1);
+        /* What the search will need: a place, then the end of the word there, then its bytes. */
+        __builtin_prefetch(&places[tokens[i % AHEAD].code >> (64 - bits)]);
+        const uint64_t far = tokens[(i + AHEAD / 3 * 2) % AHEAD].code >> (64 - bits);
+        __builtin_prefetch(&ends[places[far] & UINT32_MAX]);
+        const uint64_t near = tokens[(i + AHEAD / 3) % AHEAD].code >> (64 - bits);
+        __builtin_prefetch(&text[ends[places[near] & UINT32_MAX]] - 1);
         if (i < AHEAD)
             continue;
-        const uint8_t *word = raw + starts[i - AHEAD];
-        const int64_t length = stops[i - AHEAD] - starts[i - AHEAD];
-        uint64_t place = code >> (64 - bits), number, other;
-        for (;; place = (place + 1) & mask) {
-            other = places[place];
+        const uint8_t *bytes = raw + word.start;
+        const size_t length = (size_t)word.length;
+        uint64_t number;
+        for (uint64_t place = word.code >> (64 - bits);; place = (place + 1) & mask) {
+            const uint64_t other = places[place];
             number = other & UINT32_MAX;
             if (other == 0) { /* a new word */
-                number = (uint64_t)count++;
-                places[place] = code << 32 | number;
-                memcpy(text + ends[number - 1], word, (size_t)length);
-                ends[number] = ends[number - 1] + length;
+                number = (uint64_t)(*count)++;
+                places[place] = word.code << 32 | number;
+                memcpy(text + ends[number - 1], bytes, length);
+                ends[number] = ends[number - 1] + word.length;
                 break;
             }
-            if (other >> 32 == (code & UINT32_MAX) && ends[number] - ends[number - 1] == length &&
-                memcmp(text + ends[number - 1], word, (size_t)length) == 0)
+            if (other >> 32 == (word.code & UINT32_MAX) &&
+                ends[number] - ends[number - 1] == word.length &&
+                memcmp(text + ends[number - 1], bytes, length) == 0)
                 break;
         }
         found[i - AHEAD] = (int32_t)number;
     }
-    return count;
+    return n;
 }
 
 /* Put all words into the places of a table that is empty. */
@@ -214,6 +240,10 @@ int numbers_order(const uint8_t *text, const int64_t *ends, int32_t *numbers, in
         const int64_t size = next.stop - next.start;
         for (int64_t i = 0; i < size; i++) {
             const int32_t number = numbers[next.start + i];
+            if (i + AHEAD < size)
+                __builtin_prefetch(&ends[numbers[next.start + i + AHEAD] - 1]);
+            if (i + AHEAD / 2 < size)
+                __builtin_prefetch(text + ends[numbers[next.start + i + AHEAD / 2] - 1] + next.same);
             const uint8_t *rest = text + ends[number - 1] + next.same;
             const int64_t left = text + ends[number] - rest;
             entries[i].key = next_bytes(rest, left) << 8 | (uint64_t)(left > STEP ? 8 : left);

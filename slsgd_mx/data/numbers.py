@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from pathlib import Path
 from typing import Dict, List, Union
 
@@ -29,26 +30,25 @@ class Table:
         # So that nobody can write a text whose words crowd together in the table.
         self.random = np.frombuffer(os.urandom(16), np.uint64)
 
-    def find(self, raw: bytes, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the numbers of the words ``raw[start:stop]``, int32; new words get new ones.
+    def find(self, raw: bytes) -> np.ndarray:
+        """Return the number of every word and line end, int32; new words get new ones.
 
-        Words are not empty and do not overlap.
+        Words are separated by " " and line ends, which are "\\n".
         """
-        self._reserve(len(starts), len(raw))
-        starts, stops = (np.ascontiguousarray(bounds, np.int64) for bounds in (starts, stops))
-        found = np.empty(len(starts), np.int32)
+        self._reserve(len(raw) // 2 + 2, len(raw))
+        found, count = np.empty(len(raw), np.int32), ctypes.c_int64(self.count)
         self.functions.numbers_find.restype = ctypes.c_int64
-        self.count = self.functions.numbers_find(
+        size = self.functions.numbers_find(
             raw + bytes(PAD),
-            *_pointers(starts, stops),
-            ctypes.c_int64(len(starts)),
+            ctypes.c_int64(len(raw)),
             *_pointers(self.text, self.ends),
-            ctypes.c_int64(self.count),
+            ctypes.byref(count),
             *_pointers(self.places),
             self.bits,
             *_pointers(self.random, found),
         )
-        return found
+        self.count = count.value
+        return found[:size]
 
     def frequencies(self, found: np.ndarray) -> np.ndarray:
         """Return how often each number occurs, int32 (self.count,)."""
@@ -97,10 +97,10 @@ class Dictionary:
     def count(self) -> int:
         return len(self.numbers) + 1
 
-    def find(self, raw: bytes, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Return the numbers of the words ``raw[start:stop]``, int32; new words get new ones."""
+    def find(self, raw: bytes) -> np.ndarray:
+        """Return the number of every word and line end, int32; new words get new ones."""
         known = self.numbers
-        words = [raw[i:j] for i, j in zip(starts.tolist(), stops.tolist())]
+        words = re.findall(rb"\n|[^ \n]+", raw)
         return np.array([known.setdefault(word, len(known) + 1) for word in words], np.int32)
 
     def frequencies(self, found: np.ndarray) -> np.ndarray:

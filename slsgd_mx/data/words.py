@@ -32,14 +32,9 @@ SPACE = re.compile(
 # White space in ASCII becomes " ", or "\n" where str.splitlines ends a line.
 PLAIN = bytes.maketrans(b"\t\x1f\x0b\x0c\r\x1c\x1d\x1e", b"  \n\n\n\n\n\n")
 
-# What a byte is in the middle of a text: part of a word, a space, a line end, or the first byte of
-# what may be other white space.
-WORD, BLANK, LINE_END, DOUBTFUL = range(4)
-KINDS = np.full(256, WORD, np.uint8)
-KINDS[[0xC2, 0xE1, 0xE2, 0xE3]] = DOUBTFUL
-KINDS[0x20], KINDS[0x0A] = BLANK, LINE_END
 ODD_SPACES = [chr(code).encode("utf-8") for code in range(0x80, 0x3001) if chr(code).isspace()]
 ODD_LINE_ENDS = ["\x85".encode(), "\u2028".encode(), "\u2029".encode()]
+MAY_BE_SPACE = np.isin(np.arange(256), [space[0] for space in ODD_SPACES])  # by the first byte
 
 
 def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
@@ -55,7 +50,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
         for start, stop in _cuts(raw, what):
             text = _decode(raw, start, stop, what)
             blank = blank and text.isspace()
-            found.frombytes(_number_piece(bytes(raw[start:stop]), numbers))
+            found.frombytes(numbers.find(_simplify(bytes(raw[start:stop]))).tobytes())
             bar.update(stop - start)
     if blank:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
@@ -67,29 +62,23 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
     return np.frombuffer(found, np.int32)
 
 
-def _number_piece(raw: bytes, numbers: Numbers) -> bytes:
-    """The numbers of the words and line ends of a piece, as bytes of int32."""
+def _simplify(raw: bytes) -> bytes:
+    """Text in which all white space is " " or, where str.splitlines ends a line, "\\n".
+
+    >>> _simplify("a\\tb\\r\\nc\\u3000d\\u2028".encode())
+    b'a b\\nc d\\n'
+    """
     raw = raw.replace(b"\r\n", b"\n").translate(PLAIN)
-    kinds = KINDS[np.frombuffer(raw, np.uint8)]
-    doubtful = np.flatnonzero(kinds == DOUBTFUL)
-    spaces = _odd_spaces(raw, doubtful)
-    if spaces:
-        for space in spaces:
-            raw = raw.replace(space, b"\n" if space in ODD_LINE_ENDS else b" ")
-        kinds = KINDS[np.frombuffer(raw, np.uint8)]
-        doubtful = kinds == DOUBTFUL
-    kinds[doubtful] = WORD
-    around = np.pad(kinds, 1, constant_values=BLANK)
-    alone = kinds == LINE_END
-    starts = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[:-2])))
-    stops = np.flatnonzero((kinds != BLANK) & (alone | (kinds != around[2:]))) + 1
-    return numbers.find(raw, starts, stops).tobytes()
+    for space in _odd_spaces(raw):
+        raw = raw.replace(space, b"\n" if space in ODD_LINE_ENDS else b" ")
+    return raw
 
 
-def _odd_spaces(raw: bytes, doubtful: np.ndarray) -> List[bytes]:
-    """The white space outside ASCII that begins at these bytes."""
+def _odd_spaces(raw: bytes) -> List[bytes]:
+    """The white space outside ASCII in a text."""
     data = np.frombuffer(raw + bytes(2), np.uint8)
-    first, second, third = (data[doubtful + i].astype(np.int32) for i in range(3))
+    starts = np.flatnonzero(MAY_BE_SPACE[data])
+    first, second, third = (data[starts + i].astype(np.int32) for i in range(3))
     codes = first << 16 | second << 8 | np.where(first == 0xC2, 0, third)
     known = ((space, int.from_bytes(space.ljust(3, b"\0"), "big")) for space in ODD_SPACES)
     return [space for space, code in known if (codes == code).any()]
@@ -130,7 +119,7 @@ def vocabulary(
     ties in character order; the words after the first `vocab_size` types and those that `train`
     lacks are ``<unk>``.
     """
-    unk, eos, line_end = numbers.find(b"<unk><eos>\n", np.array([0, 5, 10]), np.array([5, 10, 11]))
+    unk, eos, line_end = numbers.find(b"<unk> <eos>\n")
     counts = numbers.frequencies(train)
     counts[[unk, eos, line_end]] = 0  # not ordinary words
     most = len(SPECIAL) + np.count_nonzero(counts)
