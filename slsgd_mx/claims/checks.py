@@ -8,7 +8,7 @@ from typing import List, NamedTuple, Optional, Sequence
 
 from slsgd_mx.statistics import Estimate, estimate
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "not enough data"
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 AT_LEAST, AT_MOST = "at least", "at most"
 
 

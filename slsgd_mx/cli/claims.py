@@ -42,7 +42,7 @@ def claims(
 ) -> None:
     """Judge the paper's claims on finished runs.
 
-    A claim holds, does not hold, or there is not enough data; the rule is printed with each
+    A claim holds, does not hold, or is not decided; the rule is printed with each
     verdict. Nothing is computed: C1 to C9 are judged on the runs of the figures, so give the same
     options as to them; C10 to C12 on the tables that slsgd-mx theory leaves in RUNS/theory.
 

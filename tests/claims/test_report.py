@@ -90,7 +90,7 @@ def test_markdown_shows_the_numbers_that_decide_a_verdict():
         "| Fig. 1 | holds | 3 of 3 checks hold; nearest 0.97 +- 0.06, at least 0.9, r=3 |"
     )
     assert "| does not hold | 3 of 6 checks hold; fails by more 1.9 +- 0.05, at most 0.5" in fails
-    assert empty.endswith("| not enough data | 0 of 0 checks hold |")
+    assert empty.endswith("| not decided | 0 of 0 checks hold |")
     assert "a\\|b" in claims.to_markdown([claims.decide("C1", checks[:1])])
 
 
@@ -162,7 +162,7 @@ def test_the_command_on_another_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     said = call(capsys, "--runs", "else where", "--preset", "laptop").out
     assert "slsgd-mx all --preset laptop --runs 'else where' computes" in said
-    assert said.count("not enough data  (Fig.") == 9 and "at least 0.9, no value, 6 runs" in said
+    assert said.count("not decided  (Fig.") == 9 and "at least 0.9, no value, 6 runs" in said
     assert "slsgd-mx theory --runs 'else where' computes what C10, C11, C12 lack" in said
     assert list(tmp_path.iterdir()) == []
 
