@@ -90,7 +90,7 @@ int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, int64_t *e
         const uint64_t far = tokens[(i + AHEAD / 3 * 2) % AHEAD].code >> (64 - bits);
         __builtin_prefetch(&ends[places[far] & UINT32_MAX]);
         const uint64_t near = tokens[(i + AHEAD / 3) % AHEAD].code >> (64 - bits);
-        __builtin_prefetch(&text[ends[places[near] & UINT32_MAX]] - 1);
+        __builtin_prefetch(&text[ends[places[near] & UINT32_MAX]]);
         if (i < AHEAD)
             continue;
         const uint8_t *bytes = raw + word.start;
