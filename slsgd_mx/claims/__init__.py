@@ -17,7 +17,7 @@ ideal
     FedAvg (alpha=1, b=0, q=0), with the same partition, gamma and seed.
 progress
     (final - nothing) / (ideal final - nothing), where "nothing" is "nothing learned"; 0 for a run
-    that diverged or ends below it.  Not enough data where the ideal learned less than 0.05 of
+    that diverged or ends below it.  Not decided where the ideal learned less than 0.05 of
     accuracy or nats.
 slow-down
     The mean training loss over all evaluations, minus that of another run.  A run that diverged has
