@@ -289,12 +289,15 @@ class RunFolder:
                 f"{path} is damaged: restore it, or move {self.path} away to compute the run again"
             ) from error
 
+    def _data_of_sessions(self) -> Optional[str]:
+        """The digest of the data of the last session, if it is known."""
+        return next((s.get("data_sha256") for s in self.sessions()[-1:]), None)
+
     def check_data(self, data_sha256: str) -> None:
         """Raise a RunError if the run was computed on other data."""
-        closing, sessions = read_closing(self.path), self.sessions()
-        known = sessions[-1].get("data_sha256") if sessions else None
-        if closing is not None and DATA in closing.digests:
-            known = closing.digests[DATA]
+        closing = read_closing(self.path)
+        known = closing.digests.get(DATA) if closing else None
+        known = known or self._data_of_sessions()
         if known not in (None, data_sha256):
             raise RunError(
                 f"{self.path} was computed on other data (SHA-256 {str(known)[:12]} there, "
@@ -329,10 +332,8 @@ class RunFolder:
         with files.disk_errors(self.path):
             files.sync(self.path / PUSHES)
             files.save_arrays(self.path / "model.params", values)
-            sessions = self.sessions()
-            data = sessions[-1].get("data_sha256") if sessions else None
-            closing = close(self.path, self.rows()[-1], data)
-            self._write_sessions(sessions, closing)
+            closing = close(self.path, self.rows()[-1], self._data_of_sessions())
+            self._write_sessions(self.sessions(), closing)
             files.write_atomically(self.path / "DONE", closing.to_text().encode())
             for old in list_checkpoints(self.path / "checkpoint"):
                 old.unlink()

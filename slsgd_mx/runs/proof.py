@@ -69,7 +69,7 @@ def read_closing(folder: Path) -> Optional[Closing]:
             f"{done} is damaged, and nothing else proves that the run is finished. Its rows and "
             f"its model are kept: restore the file, or move {folder} away to compute the run again"
         )
-    if found is None or (copy is not None and problems(folder, found)):
+    if found is None or (copy not in (None, found) and problems(folder, found)):
         return copy
     return found
 
