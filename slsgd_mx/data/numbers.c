@@ -2,8 +2,8 @@
  *
  * slsgd_mx/data/numbers.py calls this library through ctypes and owns all memory but the scratch of
  * a sort.  Words are stored one after the other: word i is text[ends[i - 1]] to text[ends[i]].  A
- * place of the table is 0, or 32 bits of a word's hash and its number.  Every text that is read
- * here has 8 more bytes at its end.
+ * place of the table is 0, or 32 bits of a word's hash and its number.  Every text but that of
+ * numbers_simplify has 8 more bytes at its end.
  */
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1 /* of this interface: numbers.py expects the same number */
+#define VERSION 2 /* of this interface: numbers.py expects the same number */
 #define STEP 7    /* bytes of a word that are taken at once */
 #define FEW 32    /* words that are sorted by insertion */
 #define AHEAD 24  /* words whose places are fetched before they are needed */
@@ -19,6 +19,33 @@
 static const uint64_t PRIME = (UINT64_C(1) << 61) - 1;
 
 int numbers_version(void) { return VERSION; }
+
+/* Copy a text in UTF-8 with other white space; return its new size, which is not larger.
+ *
+ * signs[b] is written for the byte b, unless it begins a space of sizes[b] > 1 bytes; the low byte
+ * of each of odd is written for a space whose three bytes, or two and 0, are its high bytes. */
+int64_t numbers_simplify(const uint8_t *raw, int64_t size, const uint8_t *signs,
+                         const uint8_t *sizes, const uint32_t *odd, int count, uint8_t *out)
+{
+    int64_t made = 0;
+    for (int64_t i = 0; i < size; i++) {
+        const uint8_t byte = raw[i];
+        out[made++] = signs[byte];
+        if (byte == '\r' && i + 1 < size && raw[i + 1] == '\n')
+            made--; /* these two are one line end */
+        if (sizes[byte] <= 1 || i + sizes[byte] > size)
+            continue;
+        const uint32_t last = sizes[byte] == 3 ? raw[i + 2] : 0;
+        const uint32_t bytes = (uint32_t)byte << 16 | (uint32_t)raw[i + 1] << 8 | last;
+        for (int j = 0; j < count; j++)
+            if (odd[j] >> 8 == bytes) {
+                out[made - 1] = (uint8_t)odd[j];
+                i += sizes[byte] - 1;
+                break;
+            }
+    }
+    return made;
+}
 
 /* The next bytes of a word, at most STEP, as an integer; the first is the highest of 56 bits. */
 static inline uint64_t next_bytes(const uint8_t *bytes, int64_t left)
@@ -69,7 +96,7 @@ static inline token next_token(const uint8_t *raw, int64_t start, int64_t size)
 
 /* Write the number of each word of a text; return how many words it has.  *count is the number of
  * different words, which have room in text, ends and places. */
-int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, int64_t *ends, int64_t *count,
+int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, uint32_t *ends, int64_t *count,
                      uint64_t *places, int bits, const uint64_t *random, int32_t *found)
 {
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
@@ -103,11 +130,11 @@ int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, int64_t *e
                 number = (uint64_t)(*count)++;
                 places[place] = word.code << 32 | number;
                 memcpy(text + ends[number - 1], bytes, length);
-                ends[number] = ends[number - 1] + word.length;
+                ends[number] = ends[number - 1] + (uint32_t)length;
                 break;
             }
             if (other >> 32 == (word.code & UINT32_MAX) &&
-                ends[number] - ends[number - 1] == word.length &&
+                ends[number] - ends[number - 1] == length &&
                 memcmp(text + ends[number - 1], bytes, length) == 0)
                 break;
         }
@@ -117,7 +144,7 @@ int64_t numbers_find(const uint8_t *raw, int64_t size, uint8_t *text, int64_t *e
 }
 
 /* Put all words into the places of a table that is empty. */
-void numbers_move(const uint8_t *text, const int64_t *ends, int64_t count, uint64_t *places,
+void numbers_move(const uint8_t *text, const uint32_t *ends, int64_t count, uint64_t *places,
                   int bits, const uint64_t *random)
 {
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
@@ -196,7 +223,7 @@ typedef struct {
 
 /* Sort numbers by the first bytes of their words; write the groups, at most 256, and return how
  * many there are.  copy is memory for as many numbers. */
-static int64_t split(const uint8_t *text, const int64_t *ends, int32_t *numbers, int64_t n,
+static int64_t split(const uint8_t *text, const uint32_t *ends, int32_t *numbers, int64_t n,
                      int32_t *copy, group *groups)
 {
     int64_t counts[256] = {0}, sum = 0, made = 0;
@@ -219,7 +246,7 @@ static int64_t split(const uint8_t *text, const int64_t *ends, int32_t *numbers,
  *
  * Words with the same first bytes are sorted by their next bytes, and so on, without recursion.  So
  * the work is proportional to the length of all words. */
-int numbers_order(const uint8_t *text, const int64_t *ends, int32_t *numbers, int64_t n)
+int numbers_order(const uint8_t *text, const uint32_t *ends, int32_t *numbers, int64_t n)
 {
     int64_t room = 1024, pending = 0, most = 1;
     group *groups = malloc((size_t)room * sizeof(group));

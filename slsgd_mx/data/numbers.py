@@ -6,15 +6,40 @@ import ctypes
 import os
 import re
 from pathlib import Path
-from typing import Dict, List, Union
+from typing import Dict, List, Tuple, Union
 
 import numpy as np
 
 from slsgd_mx.system.libraries import Library, address, find_library
 
-VERSION = 1  # of the interface of numbers.c
+VERSION = 2  # of the interface of numbers.c
 PAD = 8  # bytes after a text that the library may read
 PLACES = 12  # in the smallest table there are 2**12 places
+GROWTH = 4  # of arrays that have no room left; memory that is not used yet costs nothing
+
+# White space by its code, and what it means: a space, or where str.splitlines ends a line, a line
+# end.  None is beyond U+3000.
+SIGNS = {
+    code: "\n" if len(f"a{chr(code)}b".splitlines()) == 2 else " "
+    for code in range(0x3001)
+    if chr(code).isspace()
+}
+
+
+def _tables() -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arguments of ``numbers_simplify``."""
+    signs, sizes, odd = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8), []
+    for code, sign in SIGNS.items():
+        space = chr(code).encode()
+        sizes[space[0]] = len(space)
+        if len(space) == 1:
+            signs[code] = ord(sign)
+        else:
+            odd.append(int.from_bytes(space.ljust(3, b"\0") + sign.encode(), "big"))
+    return signs, sizes, np.array(odd, np.uint32)
+
+
+TABLES = _tables()
 
 
 class Table:
@@ -26,9 +51,22 @@ class Table:
         self.bits = PLACES
         self.places = np.zeros(1 << PLACES, np.uint64)  # half of a hash and a number each
         self.text = np.zeros(PAD, np.uint8)  # all words, one after the other
-        self.ends = np.zeros(1, np.int64)  # where each ends in the text
+        self.ends = np.zeros(1, np.uint32)  # where each ends in the text
         # So that nobody can write a text whose words crowd together in the table.
         self.random = np.frombuffer(os.urandom(16), np.uint64)
+
+    def simplify(self, raw: bytes) -> bytes:
+        """Return text in which all white space is " " or, where a line ends, "\\n"."""
+        out = np.empty(len(raw), np.uint8)
+        self.functions.numbers_simplify.restype = ctypes.c_int64
+        size = self.functions.numbers_simplify(
+            raw,
+            ctypes.c_int64(len(raw)),
+            *_pointers(*TABLES),
+            len(TABLES[-1]),
+            *_pointers(out),
+        )
+        return out[:size].tobytes()
 
     def find(self, raw: bytes) -> np.ndarray:
         """Return the number of every word and line end, int32; new words get new ones.
@@ -49,6 +87,10 @@ class Table:
         )
         self.count = count.value
         return found[:size]
+
+    def release(self) -> None:
+        """Release the memory that only `find` needs, which would need time to use it again."""
+        self.places = self.places[:0].copy()
 
     def frequencies(self, found: np.ndarray) -> np.ndarray:
         """Return how often each number occurs, int32 (self.count,)."""
@@ -97,11 +139,22 @@ class Dictionary:
     def count(self) -> int:
         return len(self.numbers) + 1
 
+    def simplify(self, raw: bytes) -> bytes:
+        """Return text in which all white space is " " or, where a line ends, "\\n".
+
+        >>> Dictionary().simplify("a\\tb\\r\\nc\\u3000d\\u2028".encode())
+        b'a b\\nc d\\n'
+        """
+        return raw.decode().replace("\r\n", "\n").translate(SIGNS).encode()
+
     def find(self, raw: bytes) -> np.ndarray:
         """Return the number of every word and line end, int32; new words get new ones."""
         known = self.numbers
         words = re.findall(rb"\n|[^ \n]+", raw)
         return np.array([known.setdefault(word, len(known) + 1) for word in words], np.int32)
+
+    def release(self) -> None:
+        """Nothing is only needed by `find`."""
 
     def frequencies(self, found: np.ndarray) -> np.ndarray:
         """Return how often each number occurs, int32 (self.count,)."""
@@ -141,6 +194,6 @@ def _grow(array: np.ndarray, used: int, size: int) -> np.ndarray:
     """Return an array of at least this size with the same values in the part that is used."""
     if size <= len(array):
         return array
-    larger = np.empty(max(size, 2 * len(array)), array.dtype)
+    larger = np.empty(max(size, GROWTH * len(array)), array.dtype)
     larger[:used] = array[:used]
     return larger

@@ -131,7 +131,6 @@ def check_range(what: str, kind: str, values: np.ndarray, item: str, stop: int) 
         ...
     slsgd_mx.errors.DataError: test set: label 10 of image 2, expected 0..9
     """
-    bad = (values < 0) | (values >= stop)
-    if bad.any():
-        first = int(bad.argmax())
+    if len(values) and (values.min() < 0 or values.max() >= stop):  # no array of the same length
+        first = int(((values < 0) | (values >= stop)).argmax())
         raise DataError(f"{what}: {kind} {values[first]} of {item} {first}, expected 0..{stop - 1}")

@@ -76,7 +76,7 @@ def synthetic_text(train_tokens: int, test_tokens: int, vocab_size: int, seed: i
     language = make_language(vocab_size, seed)
     train = draw_text(language, train_tokens, seed, TRAIN)
     test = draw_text(language, test_tokens, seed, TEST)
-    return prepare_text("synthetic", train, train[:0], test, vocab_size)
+    return prepare_text("synthetic", train, test, vocab_size, train_tokens)
 
 
 def make_language(vocab_size: int, seed: int) -> Language:

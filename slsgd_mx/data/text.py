@@ -30,21 +30,20 @@ class TextData:
 
 
 def prepare_text(
-    name: str, train: np.ndarray, validation: np.ndarray, test: np.ndarray, vocab_size: int
+    name: str, train: np.ndarray, test: np.ndarray, vocab_size: int, train_tokens: int
 ) -> TextData:
     """Check the ids, integers in ``0..vocab_size - 1``, and return them as `TextData`."""
-    for part, ids in (("training", train), ("validation", validation), ("test", test)):
+    for part, ids in (("training", train), ("test", test)):
         what = f"{name} {part} text"
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise DataError(f"{what}: ids are {ids.dtype} {ids.shape}, expected integers (N,)")
         check_range(what, "id", ids, "token", vocab_size)
-    joined = np.concatenate([train, validation]).astype(np.int32, copy=False)
-    test = np.array(test, dtype=np.int32)
+    train, test = (ids.astype(np.int32, copy=False) for ids in (train, test))
     sha = hashlib.sha256(f"vocabulary {vocab_size}".encode())
-    for ids in (joined, test):  # as little-endian bytes, each after its length
+    for ids in (train, test):  # as little-endian bytes, each after its length
         sha.update(repr(ids.shape).encode())
         sha.update(np.ascontiguousarray(ids, dtype="<i4"))
-    return TextData(name, joined, test, int(vocab_size), len(train), sha.hexdigest())
+    return TextData(name, train, test, int(vocab_size), train_tokens, sha.hexdigest())
 
 
 def batchify_text(ids: np.ndarray, batch_size: int, bptt: int) -> Batches:

@@ -13,11 +13,13 @@ import zlib
 from pathlib import Path
 from typing import Iterator, Optional, Tuple
 
+import numpy as np
+
 from slsgd_mx.data import reading
 from slsgd_mx.data.archives import SmallReads, read_zip_member
 from slsgd_mx.data.numbers import make_numbers
 from slsgd_mx.data.text import TextData, prepare_text
-from slsgd_mx.data.words import number_words, vocabulary
+from slsgd_mx.data.words import number_words, replace_numbers, vocabulary
 from slsgd_mx.errors import DataError
 
 FILES = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
@@ -55,8 +57,13 @@ def load_wikitext2(
         else:
             texts = reading.read_files(place, FILES, MOST_BYTES)
         train, valid, test = (number_words(raw, numbers, what) for what, raw in texts)
-    ids, types = vocabulary(numbers, train, vocab_size)
-    return prepare_text("wikitext2", ids[train], ids[valid], ids[test], types)
+    train_tokens = len(train)
+    train.extend(valid)
+    texts = [np.frombuffer(found, np.int32) for found in (train, test)]
+    ids, types = vocabulary(numbers, texts[0][:train_tokens], vocab_size)
+    for found in texts:
+        replace_numbers(found, ids)
+    return prepare_text("wikitext2", *texts, types, train_tokens)
 
 
 def _read_archive(path: Path) -> Iterator[Tuple[str, bytearray]]:

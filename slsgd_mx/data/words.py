@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -29,16 +29,9 @@ SPACE = re.compile(
     rb"|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80"
 )
 
-# White space in ASCII becomes " ", or "\n" where str.splitlines ends a line.
-PLAIN = bytes.maketrans(b"\t\x1f\x0b\x0c\r\x1c\x1d\x1e", b"  \n\n\n\n\n\n")
 
-ODD_SPACES = [chr(code).encode("utf-8") for code in range(0x80, 0x3001) if chr(code).isspace()]
-ODD_LINE_ENDS = ["\x85".encode(), "\u2028".encode(), "\u2029".encode()]
-MAY_BE_SPACE = np.isin(np.arange(256), [space[0] for space in ODD_SPACES])  # by the first byte
-
-
-def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
-    """Return the number of every word, and of a line end or ``<eos>`` for each line; int32, (N,).
+def number_words(raw: bytearray, numbers: Numbers, what: str) -> array:
+    """Return the number of every word, and of a line end or ``<eos>`` for each line, 32 bits each.
 
     Raises a DataError unless this is UTF-8 text that ends in a line end.
     """
@@ -48,9 +41,10 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
     shown = dict(desc=what[-40:], unit="B", unit_scale=True, ncols=79, leave=False, delay=DELAY)
     with tqdm(total=len(raw), disable=None, **shown) as bar:  # None: only on a terminal
         for start, stop in _cuts(raw, what):
-            text = _decode(raw, start, stop, what)
+            piece = bytes(memoryview(raw)[start:stop])
+            text = _decode(piece, start, what)
             blank = blank and text.isspace()
-            found.frombytes(numbers.find(_simplify(bytes(raw[start:stop]))).tobytes())
+            found.frombytes(numbers.find(numbers.simplify(piece)).view(np.uint8).data)
             bar.update(stop - start)
     if blank:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
@@ -59,29 +53,7 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> np.ndarray:
             f"{what} is truncated: its last line has no end after {len(raw):,} bytes "
             "(if it is complete, append a line end)"
         )
-    return np.frombuffer(found, np.int32)
-
-
-def _simplify(raw: bytes) -> bytes:
-    """Text in which all white space is " " or, where str.splitlines ends a line, "\\n".
-
-    >>> _simplify("a\\tb\\r\\nc\\u3000d\\u2028".encode())
-    b'a b\\nc d\\n'
-    """
-    raw = raw.replace(b"\r\n", b"\n").translate(PLAIN)
-    for space in _odd_spaces(raw):
-        raw = raw.replace(space, b"\n" if space in ODD_LINE_ENDS else b" ")
-    return raw
-
-
-def _odd_spaces(raw: bytes) -> List[bytes]:
-    """The white space outside ASCII in a text."""
-    data = np.frombuffer(raw + bytes(2), np.uint8)
-    starts = np.flatnonzero(MAY_BE_SPACE[data])
-    first, second, third = (data[starts + i].astype(np.int32) for i in range(3))
-    codes = first << 16 | second << 8 | np.where(first == 0xC2, 0, third)
-    known = ((space, int.from_bytes(space.ljust(3, b"\0"), "big")) for space in ODD_SPACES)
-    return [space for space, code in known if (codes == code).any()]
+    return found
 
 
 def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
@@ -102,9 +74,9 @@ def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
         start = stop
 
 
-def _decode(raw: bytearray, start: int, stop: int, what: str) -> str:
+def _decode(piece: bytes, start: int, what: str) -> str:
     try:
-        return raw[start:stop].decode("utf-8")
+        return piece.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"{what} is not UTF-8 text: {error.reason} at byte {start + error.start}"
         raise DataError(message) from error
@@ -120,6 +92,7 @@ def vocabulary(
     lacks are ``<unk>``.
     """
     unk, eos, line_end = numbers.find(b"<unk> <eos>\n")
+    numbers.release()
     counts = numbers.frequencies(train)
     counts[[unk, eos, line_end]] = 0  # not ordinary words
     most = len(SPECIAL) + np.count_nonzero(counts)
@@ -141,13 +114,27 @@ def vocabulary(
     return ids, most
 
 
+def replace_numbers(found: np.ndarray, ids: np.ndarray) -> None:
+    """Write ids in the place of numbers; in pieces, because NumPy makes 64-bit copies of indices.
+
+    >>> found = np.array([2, 1, 2])
+    >>> replace_numbers(found, np.array([0, 10, 20]))
+    >>> found.tolist()
+    [20, 10, 20]
+    """
+    for start in range(0, len(found), PIECE):
+        part = found[start : start + PIECE]
+        part[:] = ids[part]
+
+
 def _by_frequency(counts: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the words that occur equally often, the most frequent first.
 
     >>> [words.tolist() for words in _by_frequency(np.array([1, 0, 5, 1, 2, 5]))]
     [[2, 5], [4], [0, 3]]
     """
-    words = np.flatnonzero(counts > 1)
-    words = words[np.argsort(-counts[words], kind="stable")]
+    words, most = np.flatnonzero(counts > 1), counts.max()
+    keys = (most - counts[words]).astype(np.min_scalar_type(most))  # 16 bits are sorted faster
+    words = words[np.argsort(keys, kind="stable")]
     yield from np.split(words, np.flatnonzero(np.diff(counts[words])) + 1)
     yield np.flatnonzero(counts == 1)  # often most of the words: no need to sort them

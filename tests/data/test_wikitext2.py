@@ -37,8 +37,8 @@ def assert_whole(data):
     assert data.train.tolist() == ids_of(TRAIN_WORDS + VALID_WORDS)
     assert data.test.tolist() == ids_of(TEST_WORDS)
     assert (data.vocab_size, data.train_tokens) == (len(TYPES), len(TRAIN_WORDS))
-    expected = [np.array(ids_of(words)) for words in (TRAIN_WORDS, VALID_WORDS, TEST_WORDS)]
-    assert data.digest == prepare_text("other", *expected, len(TYPES)).digest
+    expected = [np.array(ids_of(words)) for words in (TRAIN_WORDS + VALID_WORDS, TEST_WORDS)]
+    assert data.digest == prepare_text("other", *expected, len(TYPES), 1).digest
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
@@ -127,18 +127,18 @@ def test_damage_to_the_archive_is_a_data_error_or_harmless(tmp_path):
 def test_prepare_refuses_other_ids():
     good = np.array([0, 1, 2])
     with pytest.raises(DataError, match=r"test text: ids are float64 \(3,\), expected integers"):
-        prepare_text("x", good, good, good / 1.0, 3)
-    with pytest.raises(DataError, match=r"validation text: id 3 of token 1, expected 0\.\.2"):
-        prepare_text("x", good, np.array([0, 3]), good, 3)
+        prepare_text("x", good, good / 1.0, 3, 3)
+    with pytest.raises(DataError, match=r"training text: id 3 of token 1, expected 0\.\.2"):
+        prepare_text("x", np.array([0, 3]), good, 3, 2)
 
 
 def test_digest_tells_texts_apart():
-    a, b, none = np.array([0, 1, 2]), np.array([0, 1]), np.array([], dtype=int)
+    a, b = np.array([0, 1, 2]), np.array([0, 1])
     digests = [
-        prepare_text("x", a, none, b, 3).digest,
-        prepare_text("x", a, none, b, 4).digest,
-        prepare_text("x", b, none, a, 3).digest,
-        prepare_text("x", a, b, b, 3).digest,
+        prepare_text("x", a, b, 3, 3).digest,
+        prepare_text("x", a, b, 4, 3).digest,
+        prepare_text("x", b, a, 3, 2).digest,
+        prepare_text("x", np.append(a, b), b, 3, 3).digest,
     ]
     assert len(set(digests)) == 4
 

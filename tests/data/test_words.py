@@ -53,7 +53,7 @@ def made_table():
 
 def encode(raw, numbers=None):
     numbers = numbers or make_numbers()
-    return number_words(bytearray(raw), numbers, "text"), numbers
+    return np.frombuffer(number_words(bytearray(raw), numbers, "text"), np.int32), numbers
 
 
 @pytest.fixture(scope="module")
@@ -287,22 +287,45 @@ def test_a_list_of_similar_words_does_not_crowd(letters):
         assert np.diff(np.flatnonzero(numbers.places == 0)).max() < 40
 
 
-def test_odd_spaces_are_found_among_all_characters():
-    """Also at the end of a piece; nothing else is taken for one."""
-
-    def found(text):
-        return [space.decode() for space in words._odd_spaces(text.encode())]
-
-    codes = [i for i in range(0x21, sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
-    assert not found(" \n".join(chr(i) for i in codes if not chr(i).isspace()) + " \n")
+def test_all_white_space_becomes_a_space_or_a_line_end(kernel):
+    """Also at the beginning, at the end, and next to other signs of two, three and four bytes."""
+    simplify = make_numbers().simplify
     for space in SPACES:
-        if not space.isascii():
-            assert found(space) == found(f"\u3042{space}\u3042\n") == [space], repr(space)
+        sign = "\n" if len(f"a{space}b".splitlines()) == 2 else " "
+        for form in (
+            "{}",
+            "a{}b",
+            "{0}{0}",
+            "\u00c4{}\u00c2",
+            "\u3042{}\u3042",
+            "\U0001f600{}",
+            "\r{}",
+        ):
+            expected = form.format(sign).replace("\r", "\n")
+            if form + space == "\r{}\n":
+                expected = "\n"
+            assert simplify(form.format(space).encode()) == expected.encode(), (form, space)
+    assert simplify(b"\r\n\r\r\n\n\r") == b"\n\n\n\n\n" and simplify(b"") == b""
 
 
-def test_all_white_space_becomes_a_space_or_a_line_end():
-    for space in SPACES:
-        expected = b"a\nb" if len(f"a{space}b".splitlines()) == 2 else b"a b"
-        assert words._simplify(f"a{space}b".encode()) == expected, repr(space)
-    controls = bytes(i for i in range(0x20) if not chr(i).isspace())
-    assert words._simplify(controls) == controls
+def test_nothing_else_becomes_white_space(kernel):
+    codes = (i for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000)
+    text = "".join(chr(i) for i in codes if not chr(i).isspace()).encode()
+    assert make_numbers().simplify(text) == text
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+def test_a_space_that_is_cut_stays_as_it_is(size):
+    """A sign that is cut at the end is no space."""
+    numbers = made_table()
+    for space in ("\u2028", "\x85", "\r\n"):
+        raw = (b"a" * (size - 1) + space.encode())[:size]
+        assert numbers.simplify(raw) == raw.replace(b"\r", b"\n"), raw
+
+
+def test_words_are_found_after_memory_was_released(kernel):
+    numbers = make_numbers()
+    found = numbers.find(b"c a b a")
+    numbers.release()
+    assert numbers.order(found[:3]).tolist() == [2, 3, 1]
+    assert numbers.find(b"a d c").tolist() == [2, 4, 1] and numbers.count == 5
