@@ -11,8 +11,9 @@ from slsgd_mx.attacks import ATTACKS, find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.plugins import load_inherited, load_plugin, source_of
-from slsgd_mx.runs.folder import RunFolder, read_config
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.index import RunIndex
+from slsgd_mx.runs.stored_config import read_config
 from slsgd_mx.tasks.build import build_task
 
 ATTACK = """

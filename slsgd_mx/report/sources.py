@@ -17,8 +17,8 @@ from slsgd_mx.figures.variants import Variant
 from slsgd_mx.report import boards, pictures, table, verdicts
 from slsgd_mx.report.charts import styles
 from slsgd_mx.report.progress import Progress, measure
-from slsgd_mx.runs.folder import read_config
 from slsgd_mx.runs.records import Run, find_folders, load_run
+from slsgd_mx.runs.stored_config import read_config
 
 LEAST = 0.5  # the share of a figure's runs that must be begun: figures share runs with others
 LOOKS = 32  # curves with a look of their own

@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import itertools
-import json
 import os
 import shutil
 from pathlib import Path
@@ -30,16 +29,16 @@ from typing import IO, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from slsgd_mx.config import RunConfig, show_sources
-from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
+from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
+from slsgd_mx.runs.manifest import differences, read_sessions, write_sessions
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
 from slsgd_mx.runs.proof import (
     DATA,
     FILES,
-    Closing,
     close,
     digest_of_lines,
     digest_of_text,
@@ -49,6 +48,7 @@ from slsgd_mx.runs.proof import (
 )
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.pushes import Pushes, read_pushes, text_until, to_text
+from slsgd_mx.runs.stored_config import check_folder, read_config
 from slsgd_mx.system import files, slot_memory
 
 KEPT_CHECKPOINTS = 2
@@ -223,7 +223,7 @@ class RunFolder:
         values = other.model()
         self._write_rows(other.rows())
         self._write_pushes(read_pushes(prefix))
-        self._write_sessions([{"prefix": prefix.name, **s} for s in other.sessions()])
+        write_sessions(self.path, [{"prefix": prefix.name, **s} for s in other.sessions()])
         self.save_checkpoint(config.epochs, values, {})
 
     def model(self) -> files.Values:
@@ -267,27 +267,17 @@ class RunFolder:
         before = self.sessions()
         if before and session["after_epoch"]:
             self.check_data(session["data_sha256"])
-            names = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")
-            known = {name: before[-1].get(name) for name in names}
-            differ = [f"{x} {known[x]} -> {session[x]}" for x in names if known[x] != session[x]]
+            differ = differences(before[-1], session)
             if differ:
                 files.warn(
                     f"{self.path} continues with {', '.join(differ)}: its bytes may differ from an "
                     "uninterrupted run"
                 )
-        self._write_sessions([*before, session])
+        write_sessions(self.path, [*before, session])
 
     def sessions(self) -> List[Dict[str, Any]]:
         """What earlier sessions of this run computed with."""
-        path = self.path / "manifest.json"
-        if not path.exists():
-            return []
-        try:
-            return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise RunError(
-                f"{path} is damaged: restore it, or move {self.path} away to compute the run again"
-            ) from error
+        return read_sessions(self.path)
 
     def _data_of_sessions(self) -> Optional[str]:
         """The digest of the data of the last session, if it is known."""
@@ -333,7 +323,7 @@ class RunFolder:
             files.sync(self.path / PUSHES)
             files.save_arrays(self.path / "model.params", values)
             closing = close(self.path, self.rows()[-1], self._data_of_sessions())
-            self._write_sessions(self.sessions(), closing)
+            write_sessions(self.path, self.sessions(), closing)
             files.write_atomically(self.path / "DONE", closing.to_text().encode())
             for old in list_checkpoints(self.path / "checkpoint"):
                 old.unlink()
@@ -364,16 +354,6 @@ class RunFolder:
         with files.disk_errors(self.path):
             files.write_atomically(self.path / PUSHES, to_text(rows).encode())
 
-    def _write_sessions(
-        self, sessions: List[Dict[str, Any]], closing: Optional[Closing] = None
-    ) -> None:
-        content: Dict[str, Any] = {"sessions": sessions}
-        if closing is not None:
-            content["finished"] = closing.to_dict()
-        with files.disk_errors(self.path):
-            text = json.dumps(content, indent=1)
-            files.write_atomically(self.path / "manifest.json", text.encode())
-
     def _damaged(self, epoch: int, name: str = "metrics.csv") -> str:
         return (
             f"{self.path / name} is damaged: its rows are not those of the run up to epoch "
@@ -394,44 +374,6 @@ def _take_lock(lock: IO[str], path: Path) -> None:
     except BlockingIOError:
         lock.close()
         raise InUseError(f"{path} is in use by another process") from None
-
-
-def read_config(path: Path) -> RunConfig:
-    """The configuration a run folder holds."""
-    file = path / "config.json"
-    if not file.exists():
-        raise RunError(f"{path} holds no run")
-    try:
-        return RunConfig.from_json(files.read_text(file))
-    except ConfigError as error:
-        raise RunError(f"{file} cannot be read ({error}): choose another folder") from error
-
-
-def check_folder(path: Path, config: RunConfig) -> None:
-    """Raise a RunError if the folder holds another run, or something else altogether."""
-    if path.exists() and not path.is_dir():
-        raise RunError(f"{path} is a file: choose another folder with --out")
-    if not (path / "config.json").exists():
-        ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while creating it
-        if path.is_dir() and {p.name for p in path.iterdir()} - ours:
-            raise RunError(f"{path} is not empty and not a run: choose another with --out")
-        return
-    stored = read_config(path)
-    if stored == config:
-        return
-    there, here = stored.to_dict(), config.to_dict()
-    for values in (there, here):
-        values.update(values.pop("sizes"))
-    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
-    spell = {"sources": show_sources}
-    differ = [
-        f"{name}={spell.get(name, str)(there.get(name))} there, "
-        f"{spell.get(name, str)(here.get(name))} here"
-        for name in names
-    ]
-    raise RunError(
-        f"{path} holds another run ({'; '.join(differ)}): choose another folder with --out"
-    )
 
 
 def _agree(row: Row, stored: Dict[str, str]) -> bool:

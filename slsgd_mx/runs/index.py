@@ -8,7 +8,7 @@ from typing import Dict, Optional
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
-from slsgd_mx.runs.folder import read_config
+from slsgd_mx.runs.stored_config import read_config
 
 
 class RunIndex:

@@ -1,19 +1,28 @@
-"""What a session computes with: versions, CPU, threads, data, revision."""
+"""manifest.json: what each session of a run computes with, and how the run ended."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional
 
+from slsgd_mx.errors import RunError
+from slsgd_mx.runs.proof import Closing
+from slsgd_mx.system import files
 from slsgd_mx.system.threads import thread_count
 
+FILE = "manifest.json"
+SAME_BYTES = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")  # if these are equal
 
-def describe(start: int, data_digest: str) -> Dict[str, Any]:
-    """Describe a session that starts after epoch ``start``, for manifest.json."""
+Session = Dict[str, Any]  # what `describe` returns
+
+
+def describe(start: int, data_digest: str) -> Session:
+    """Describe a session that starts after epoch ``start``."""
     import numpy
 
     from slsgd_mx import __version__
@@ -33,6 +42,40 @@ def describe(start: int, data_digest: str) -> Dict[str, Any]:
         "revision": git_revision(),
         "data_sha256": data_digest,
     }
+
+
+def differences(before: Session, now: Session) -> List[str]:
+    """What may change the bytes of a run that another session continues.
+
+    >>> differences({"threads": 1}, {"threads": 2})
+    ['threads 1 -> 2']
+    """
+    pairs = [(name, before.get(name), now.get(name)) for name in SAME_BYTES]
+    return [f"{name} {old} -> {new}" for name, old, new in pairs if old != new]
+
+
+def read_sessions(folder: Path) -> List[Session]:
+    """The sessions of the run in a folder; none if it has not begun."""
+    path = folder / FILE
+    if not path.exists():
+        return []
+    try:
+        return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunError(
+            f"{path} is damaged: restore it, or move {folder} away to compute the run again"
+        ) from error
+
+
+def write_sessions(
+    folder: Path, sessions: List[Session], closing: Optional[Closing] = None
+) -> None:
+    """Replace the manifest of a run; a finished one has a closing record."""
+    content: Dict[str, Any] = {"sessions": sessions}
+    if closing is not None:
+        content["finished"] = closing.to_dict()
+    with files.disk_errors(folder):
+        files.write_atomically(folder / FILE, json.dumps(content, indent=1).encode())
 
 
 def cpu_name() -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
 
 from slsgd_mx.attacks import ATTACKS
-from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.frozen import FROZEN, FROZEN_SIZES
 from slsgd_mx.runs.records import Run
 
 COMPARISONS: Dict[str, Callable[[Any, Any], bool]] = {

@@ -8,10 +8,11 @@ from typing import Union
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError, SlsgdError
-from slsgd_mx.runs.folder import RunFolder, read_config
+from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.proof import FILES, is_lost, problems, read_closing
 from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.runs.records import load_run
+from slsgd_mx.runs.stored_config import read_config
 from slsgd_mx.system.files import read_text
 
 VERIFIED, UNVERIFIABLE, UNFINISHED, WRONG = "verified", "not verifiable", "not finished", "wrong"

@@ -8,6 +8,6 @@
 
 To add a workload, write such a folder (``gluon.GluonTask`` does the local SGD of a Gluon network,
 ``images.task.ImagesTask`` all of a classifier of images), then list it in ``sizes.py``, with the
-defaults of its sizes in ``slsgd_mx.config.FROZEN_SIZES``.  To add one from outside, see
+defaults of its sizes in ``slsgd_mx.frozen.FROZEN_SIZES``.  To add one from outside, see
 ``slsgd_mx.register_task``.
 """

@@ -10,7 +10,7 @@ from helpers.blobs import write_arrays, write_plugin
 from helpers.command_line import call
 from helpers.run_folders import numbers
 
-from slsgd_mx.runs.folder import read_config
+from slsgd_mx.runs.stored_config import read_config
 from slsgd_mx.runs.trainer import train
 
 pytestmark = pytest.mark.usefixtures("elsewhere", "fresh_plugins")

@@ -169,3 +169,27 @@ def seal(body):
 def header(key, epoch, slot, size=7, rank=0):
     """A push of ones as it arrives from the network."""
     return sign(key, np.ones(HEADER + size, np.float32), epoch, slot, rank)
+
+
+def configured(**options):
+    """A cluster that is configured but has no model, and its first host."""
+    many = Cluster(normal(7), **options)
+    many.command(many.setup)
+    return many, many.hosts[0]
+
+
+SIZE = HEADER + 7  # of the arrays that these tests push
+
+
+def push(epoch, slot, size=7, rank=0):
+    """A push of ones to the model of the only server."""
+    return header(key_on(0, 1, MODEL), epoch, slot, size, rank)
+
+
+def check_ignored(host, message, send, *arguments, **options):
+    """A message changes nothing, and the one line in the log contains ``message``."""
+    before = host.frozen()
+    send(*arguments, **options)
+    line = only(host)
+    assert "ignored: " in line and message in line
+    assert host.frozen() == before

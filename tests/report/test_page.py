@@ -5,14 +5,13 @@ import json
 import re
 import shutil
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers.blobs import write_arrays
 from helpers.command_line import call
+from helpers.pages import Reader
 from helpers.report_runs import EVIL, arena, variant
 from helpers.run_folders import VALUES, keep, made_up_row, store_run
 
@@ -24,21 +23,16 @@ from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, judge_all
 from slsgd_mx.claims import from_json as claims_from_json
 from slsgd_mx.claims import to_json as claims_to_json
 from slsgd_mx.cli import main
-from slsgd_mx.data.arrays import sizes_in
-from slsgd_mx.errors import ConfigError, RunError
-from slsgd_mx.figures.adapted import figure_of
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
-from slsgd_mx.figures.stored import StoredSizes, read_figure
-from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.figures.variants import runs_of
 from slsgd_mx.report import boards, ledger, page, verdicts
 from slsgd_mx.report.page import INSTALL, to_html, to_script, write_report
-from slsgd_mx.report.sources import Request, gather, with_theory
+from slsgd_mx.report.sources import Request, gather
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.pushes import Pushes, to_text
-from slsgd_mx.system.files import to_csv
-from slsgd_mx.theory.stored import read_picture
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAPTOP = ROOT / "figures" / "laptop"
@@ -60,25 +54,6 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(home):
     return gather(Request(home, (LAPTOP,), (variant(),), chosen=True))
-
-
-class Reader(HTMLParser):
-    """Collects the tags of a page and the text of its data."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.data, self.inside = [], "", False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self.inside = dict(attrs).get("id") == "data"
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, text):
-        self.data += text if self.inside else ""
 
 
 def test_every_section_has_its_content(data):
@@ -310,98 +285,6 @@ def test_epochs_of_a_shared_prefix_count_once(tiny, tmp_path):
     assert (summary["epochs"], summary["seconds"]) == (2 + 2 + 2, 6 * 0.5)
     shutil.rmtree(prefix)
     assert gather(Request(tmp_path))["summary"]["epochs"] == 4 + 4  # computed by none of the others
-
-
-def test_pictures_of_the_theory_keep_their_numbers():
-    picture = read_picture("thm1-rate", ROOT / "figures" / "theory" / "thm1-rate.csv")
-    assert picture.title == "Theorem 1's rate where nothing makes a floor"
-    rows = list(csv.DictReader(picture.text.splitlines()))
-    assert sum(len(curve.x) for panel in picture.panels for curve in panel.curves) == len(rows)
-    assert {panel.yscale for panel in picture.panels} == {"log"}
-
-
-def test_a_csv_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "fig01.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(RunError, match="is not the CSV file of fig1: there is no 'curve'"):
-        read_figure("fig1", tmp_path / "fig01.csv")
-
-
-@pytest.mark.parametrize(
-    "own, title",
-    [
-        ({"task": "mine"}, "Curves of Figure 3: mine, label-flipping attack"),
-        (
-            {"poisoned_devices": "20"},
-            "Figure 3: CNN, balanced partition, label-flipping attack, 20 poisoned devices",
-        ),
-        (
-            {"task": "mine", "poisoned_devices": "20"},
-            "Curves of Figure 3: mine, label-flipping attack, 20 poisoned devices",
-        ),
-    ],
-)
-def test_the_table_of_another_workload_is_not_called_the_papers_figure(tmp_path, own, title):
-    columns = {} if "task" not in own else {"test_loss": "error_rate"}
-    with (LAPTOP / "fig03.csv").open() as file:
-        rows = [
-            {**own, **{columns.get(name, name): cell for name, cell in row.items()}}
-            for row in csv.DictReader(file)
-        ]
-    (tmp_path / "fig03.csv").write_text(to_csv(list(rows[0]), [list(r.values()) for r in rows]))
-    figure = read_figure("fig3", tmp_path / "fig03.csv")
-    assert figure.title == title
-    if "task" in own:
-        found = [panel.title.split(",")[0] for panel in figure.panels[:2]]
-        assert found == ["Train loss", "Error rate"]
-    assert gather(Request(None, (tmp_path,)))["problems"] == []
-
-
-def test_panels_of_a_table_are_those_of_its_task():
-    metrics = ("train_loss", "test_loss", "test_accuracy")
-    assert StoredSizes("images", metrics).panels == ("test_accuracy", "train_loss")
-    assert StoredSizes("unknown", metrics).panels == ("train_loss", "test_loss")
-
-
-@pytest.mark.parametrize(
-    "words, own, title",
-    [
-        (["--poisoned-devices", "3"], {"poisoned_devices": 3}, "3 poisoned devices"),
-        (["--task", "lstm"], {"task": "lstm"}, "Curves of Figure 3: "),
-    ],
-)
-def test_figures_of_another_workload_are_shown_from_runs(elsewhere, tmp_path, words, own, title):
-    wanted = Variant("smoke", {}, repeats=1, **own)
-    for run in runs_of(figure_of("fig3", wanted), wanted):
-        store_run(tmp_path / "runs", run, [1.0] * (run.epochs // run.eval_every))
-    done = CliRunner().invoke(main, ["report", "--preset", "smoke", "--repeats", "1", *words])
-    assert done.exit_code == 0, done.output
-    content = json.loads(Reader(Path("report.html").read_text()).data)
-    assert content["claims"] == []  # they are about the paper's
-    assert any(title in figure["title"] for figure in content["figures"])
-
-
-def test_figures_of_arrays_are_shown_from_runs(elsewhere):
-    """With the options of the figure: --arrays, --network and --set."""
-    write_arrays("my.npz")
-    chosen = dict(n=12, batch_size=5, epochs=2, alpha_decay_epoch=1, eval_every=1)
-    changes = {**chosen, "network": "mlp:width=4", **sizes_in(Path("my.npz"))}
-    wanted = Variant("smoke", changes, repeats=1, task="images")
-    for run in runs_of(figure_of("fig3", wanted), wanted):
-        store_run(Path("runs"), run, [1.0, 0.5])
-    words = "--preset smoke --task images --arrays my.npz --network mlp:width=4 "
-    words += " ".join(f"--set {name}={value}" for name, value in chosen.items())
-    done = call(f"report {words} --repeats 1")
-    assert done.exit_code == 0, done.output
-    content = json.loads(Reader(Path("report.html").read_text()).data)
-    (figure,) = [each for each in content["figures"] if "Figure 3: " in each["title"]]
-    assert "my.npz" in json.dumps(figure) and figure["panels"]
-    other = call(f"report {words.replace('width=4', 'width=5')} --repeats 1")
-    assert "0 figures" in other.output  # of another network there is no run
-
-
-def test_the_theory_is_found_next_to_figures():
-    found = with_theory((LAPTOP, ROOT / "figures" / "theory"))
-    assert [folder.name for folder in found] == ["laptop", "theory"]
 
 
 def test_the_ledger_has_every_table_and_no_broken_link():

@@ -12,13 +12,15 @@ import pytest
 from helpers.run_folders import forget_digests, interrupt, keep, numbers
 
 import slsgd_mx.config
-from slsgd_mx.config import FROZEN, FROZEN_SIZES, RunConfig
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DataError, DivergedError, RunError
+from slsgd_mx.frozen import FROZEN, FROZEN_SIZES
 from slsgd_mx.parameter_server.launcher import launch
 from slsgd_mx.parameter_server.roles import _coordinate
 from slsgd_mx.runs import trainer
-from slsgd_mx.runs.folder import COST_COLUMNS, RunFolder, read_config
+from slsgd_mx.runs.folder import COST_COLUMNS, RunFolder
 from slsgd_mx.runs.index import RunIndex
+from slsgd_mx.runs.stored_config import read_config
 from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool
