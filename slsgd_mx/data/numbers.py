@@ -110,13 +110,15 @@ class Table:
     def _reserve(self, words: int, size: int) -> None:
         """Make room for more words of this size; half of the places remain free."""
         used = int(self.ends[self.count - 1])
+        if used + size >= 1 << 32:
+            raise MemoryError("a text has more than 4 GB of different words")
         self.text = _grow(self.text, used, used + size + PAD)
         self.ends = _grow(self.ends, self.count, self.count + words)
         if len(self.places) >= 2 * (self.count + words):
             return
         while 1 << self.bits < 2 * (self.count + words):
             self.bits += 1
-        self.places = None  # so that there are never two
+        self.release()  # so that there are never two
         self.places = np.empty(1 << self.bits, np.uint64)
         self.places.fill(0)  # faster than np.zeros, which touches the memory later, in any order
         self.functions.numbers_move(

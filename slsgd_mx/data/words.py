@@ -19,6 +19,7 @@ from slsgd_mx.validation import check_between
 
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
+MOST_TYPES = 2**31 - 1  # ids have 32 bits
 PIECE = 1 << 18  # bytes of text split at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
@@ -33,7 +34,7 @@ SPACE = re.compile(
 def number_words(raw: bytearray, numbers: Numbers, what: str) -> array:
     """Return the number of every word, and of a line end or ``<eos>`` for each line, 32 bits each.
 
-    Raises a DataError unless this is UTF-8 text that ends in a line end.
+    Raises a DataError unless this is UTF-8 text that ends in a line feed.
     """
     from tqdm import tqdm
 
@@ -50,8 +51,8 @@ def number_words(raw: bytearray, numbers: Numbers, what: str) -> array:
         raise DataError(f"{what} has no words in its {len(raw):,} bytes, expected text")
     if not raw.endswith(b"\n"):
         raise DataError(
-            f"{what} is truncated: its last line has no end after {len(raw):,} bytes "
-            "(if it is complete, append a line end)"
+            f"{what} is truncated: no line feed ends its last line after {len(raw):,} bytes "
+            "(if it is complete, append one)"
         )
     return found
 
@@ -60,8 +61,9 @@ def _cuts(raw: bytearray, what: str) -> Iterator[Tuple[int, int]]:
     """Cut text after white space into pieces of about `PIECE` bytes."""
     start = 0
     while start < len(raw):
-        limit = min(len(raw), start + PIECE + MOST_WORD)
-        space = SPACE.search(raw, start + PIECE, limit)
+        # With all bytes of a space that begins before a piece is full or follows the longest word.
+        limit = min(len(raw), start + PIECE + MOST_WORD + 3)
+        space = SPACE.search(raw, max(start, start + PIECE - 2), limit)
         if space is None and limit < len(raw):
             before = [found.end() for found in SPACE.finditer(raw, start, start + PIECE)]
             raise DataError(
@@ -97,12 +99,14 @@ def vocabulary(
     counts[[unk, eos, line_end]] = 0  # not ordinary words
     most = len(SPECIAL) + np.count_nonzero(counts)
     if vocab_size is not None:
-        if vocab_size > most:
+        if most < LEAST_TYPES:
+            raise DataError("the training text has no words besides <unk> and <eos>")
+        if check_between("vocab_size", vocab_size, LEAST_TYPES, MOST_TYPES) > most:
             raise ConfigError(
                 f"vocab_size={vocab_size} is out of range: the training text has {most} types with "
                 f"<unk> and <eos>, so choose {LEAST_TYPES} to {most} (--vocab-size)"
             )
-        most = check_between("vocab_size", vocab_size, LEAST_TYPES, most)
+        most = int(vocab_size)
     ids = np.full(numbers.count, UNK, np.int32)
     ids[[eos, line_end]] = EOS
     first = len(SPECIAL)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slsgd_mx.data import words
 from slsgd_mx.data.text import batchify_text, deal_batches, prepare_text
 from slsgd_mx.data.wikitext2 import load_wikitext2
-from slsgd_mx.errors import DataError
+from slsgd_mx.errors import ConfigError, DataError
 from tests.helpers.data_files import text_files, write_folder
 
 # = a b c occur twice each, d Ä once; ties are in character order. Empty lines are <eos> too.
@@ -71,10 +72,28 @@ def test_vocab_size_keeps_the_most_frequent(tmp_path):
     assert len(set(digests)) == len(digests) and digests[-1] == load_wikitext2(tmp_path).digest
 
 
+def test_wrong_sizes_of_the_vocabulary(tmp_path):
+    write_folder(tmp_path, text_files())
+    for size in (2, "100", 3.0, True):
+        with pytest.raises(ConfigError, match=f"vocab_size={size} is out of range: needs 3 <= "):
+            load_wikitext2(tmp_path, size)
+    with pytest.raises(ConfigError, match=f"so choose 3 to {len(TYPES)} "):
+        load_wikitext2(tmp_path, len(TYPES) + 1)
+    write_folder(tmp_path, text_files(train=b"<unk> <eos>\n"))
+    with pytest.raises(DataError, match="has no words besides <unk> and <eos>"):
+        load_wikitext2(tmp_path, 3)
+
+
+def test_a_text_of_several_pieces_equals_one_of_one_piece(tmp_path, monkeypatch):
+    write_folder(tmp_path, text_files())
+    monkeypatch.setattr(words, "PIECE", 3)
+    assert_whole(load_wikitext2(tmp_path))
+
+
 DAMAGED = [
     (b"", "has no words in its 0 bytes"),
     (b" \n \n", "has no words in its 4 bytes"),
-    (b" a b \n c", "is truncated: its last line has no end after 8 bytes"),
+    (b" a b \n c", "is truncated: no line feed ends its last line after 8 bytes"),
     (b" a \xff b \n", "is not UTF-8 text: invalid start byte at byte 3"),
     (b" caf\xc3", "is not UTF-8 text: unexpected end of data at byte 4"),
 ]

@@ -1,5 +1,6 @@
 """Words and their ids equal those of GluonNLP, however the text is cut."""
 
+import ctypes
 import subprocess
 import sys
 from collections import Counter
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 
 from slsgd_mx.data import numbers as table
 from slsgd_mx.data import words
-from slsgd_mx.data.numbers import Dictionary, Table, make_numbers
+from slsgd_mx.data.numbers import PAD, TABLES, Dictionary, Table, make_numbers
 from slsgd_mx.data.words import SPACE, SPECIAL, number_words, vocabulary
 from slsgd_mx.errors import DataError
-from slsgd_mx.system.libraries import VARIABLE
+from slsgd_mx.system.libraries import VARIABLE, address
 
 SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
 WORDS = [
@@ -118,6 +119,27 @@ def test_too_long_a_word_is_refused(monkeypatch):
         encode(b"a " + b"b" * 200 + b"\n")
 
 
+@pytest.mark.parametrize("space", [" ", "\n", "\r\n", "\x85", "\u3000"])
+def test_a_word_of_the_legal_length_is_accepted_wherever_it_begins(monkeypatch, space):
+    monkeypatch.setattr(words, "MOST_WORD", 8)
+    monkeypatch.setattr(words, "PIECE", 4)
+    for before in range(12):
+        for size in range(1, 9):
+            text = "a" * min(before, 7) + space * max(1, before - 6) + "b" * size + space + "c\n"
+            found, numbers = encode(text.encode())
+            ids, _ = vocabulary(numbers, found, None)
+            assert ids[found].tolist() == plain_ids(text, text, None)[0][0], text
+
+
+def test_a_word_that_is_too_long_is_found_behind_any_space(monkeypatch):
+    monkeypatch.setattr(words, "MOST_WORD", 8)
+    monkeypatch.setattr(words, "PIECE", 4)
+    for before in range(6):
+        begin = "a" * before + "\u3000"
+        with pytest.raises(DataError, match=f"begins at byte {len(begin.encode())}, expected"):
+            encode(f"{begin}{'b' * 30}\n".encode())
+
+
 def test_a_progress_bar_appears_on_a_terminal(monkeypatch, capsys):
     raw = b"a b \n" * 10
     encode(raw)
@@ -177,6 +199,17 @@ def test_ids_equal_a_plain_implementation(monkeypatch, seed, kind):
         assert expected == plain_ids(train, other, size)
 
 
+@pytest.mark.parametrize("most", [254, 65_534])
+def test_frequent_words_come_first(kernel, most):
+    """Also where the frequencies have more than 8 or 16 bits."""
+    names = [f"w{i}" for i in range(4)]
+    text = " ".join(" ".join([name] * (most + i)) for i, name in enumerate(names)) + " z z y\n"
+    found, numbers = encode(text.encode())
+    ids, types = vocabulary(numbers, found, None)
+    assert types == len(SPECIAL) + 6
+    assert ids[found].tolist() == plain_ids(text, text, None)[0][0]
+
+
 @pytest.mark.parametrize("text", ["x\n", "<unk>\n", "x y\n", "longword1 longword2\n"])
 def test_ids_of_few_words_equal_a_plain_implementation(kernel, text):
     found, numbers = encode(text.encode())
@@ -220,6 +253,45 @@ def test_words_are_found_again_behind_the_last_place():
             for i in range(40):
                 assert numbers.find(b"%d" % i) == i + 1
         assert numbers.count == 41 and len(numbers.places) == 128
+
+
+@pytest.mark.parametrize("raw", [b"a", b"\n", b"a b", b"a\nb", b"a\nb c", b"\na b", b"abc", b""])
+def test_there_is_room_for_what_the_library_writes_and_reads(raw):
+    """In arrays that are as small as possible; nothing tells a write behind their end."""
+    numbers = made_table()
+    numbers.places = np.zeros(2, np.uint64)
+    numbers.bits = 1
+    find, seen = numbers.functions.numbers_find, []
+    find.restype = ctypes.c_int64
+    numbers.functions = SimpleNamespace(
+        numbers_find=lambda *arguments: (seen.append(arguments[0]), find(*arguments))[1],
+        numbers_move=numbers.functions.numbers_move,
+    )
+    numbers.find(raw)
+    assert seen == [raw + bytes(PAD)]
+    assert len(numbers.ends) >= numbers.count and len(numbers.places) >= 2 * numbers.count
+    assert len(numbers.text) >= numbers.ends[numbers.count - 1] + PAD
+
+
+def test_more_words_than_the_ends_can_count_are_refused():
+    numbers = made_table()
+    numbers.ends[0] = (1 << 32) - 10
+    with pytest.raises(MemoryError, match="more than 4 GB of different words"):
+        numbers.find(b"a" * 10)
+
+
+def test_a_table_that_could_not_grow_may_try_again(monkeypatch):
+    numbers = made_table()
+    raw = b" ".join(b"%d" % i for i in range(5000))
+
+    def refuse(*arguments):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", refuse)
+        with pytest.raises(MemoryError):
+            numbers.find(raw)
+    assert numbers.find(raw).tolist() == list(range(1, 5001))
 
 
 def test_arguments_may_be_views_and_are_not_changed(kernel):
@@ -321,6 +393,16 @@ def test_a_space_that_is_cut_stays_as_it_is(size):
     for space in ("\u2028", "\x85", "\r\n"):
         raw = (b"a" * (size - 1) + space.encode())[:size]
         assert numbers.simplify(raw) == raw.replace(b"\r", b"\n"), raw
+
+
+@pytest.mark.parametrize("space", ["\u2028", "\x85", "\r\n"])
+def test_bytes_behind_a_text_are_not_read(space):
+    raw, out = b"a" + space.encode(), np.zeros(9, np.uint8)
+    pointers = [ctypes.c_void_p(address(array)) for array in (*TABLES, out)]
+    for size in range(1, len(raw)):
+        simplify = made_table().functions.numbers_simplify
+        made = simplify(raw, ctypes.c_int64(size), *pointers[:3], len(TABLES[2]), pointers[3])
+        assert out[:made].tobytes() == raw[:size].replace(b"\r", b"\n")
 
 
 def test_words_are_found_after_memory_was_released(kernel):

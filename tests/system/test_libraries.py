@@ -1,10 +1,13 @@
 """A C library that is turned off, missing, broken or old is named; the rest works without it."""
 
+import hashlib
+import re
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
+from slsgd_mx.data import numbers
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import compiled
 from slsgd_mx.system.libraries import VARIABLE, find_library, load_library
@@ -38,3 +41,16 @@ def test_a_missing_broken_or_old_library_is_named(tmp_path):
         next(RULES.glob("_ranks*")).read_bytes()
     )
     assert "words_version" in load_library(broken, "words", 1).missing
+
+
+@pytest.mark.parametrize(
+    "module, name, version, digest",
+    [(compiled, "ranks", 1, "16048bf9cb25"), (numbers, "numbers", 2, "a9702a5788dd")],
+)
+def test_a_changed_interface_has_a_new_version(module, name, version, digest):
+    """If this fails, raise VERSION in both files: a library of before would crash."""
+    text = (Path(module.__file__).parent / f"{name}.c").read_text()
+    functions = re.findall(rf"^\w+ {name}_\w+\([^)]*\)", text, re.MULTILINE)
+    assert len(functions) >= 3
+    shown = hashlib.sha256(" ".join(" ".join(functions).split()).encode()).hexdigest()[:12]
+    assert (module.VERSION, shown) == (version, digest)
