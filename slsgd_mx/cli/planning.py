@@ -98,7 +98,7 @@ def _list_steps(plan: Plan, users: Mapping[RunConfig, Sequence[str]]) -> None:
         Run(step.folder, step.config.to_dict(), {}, {}, step.outcome.state, step.start)
         for step in plan.steps
     ]
-    names = short_names(runs, plan.home)
+    names = short_names((step.folder for step in plan.steps), plan.home)
     common = [f"{name}={brief(value)}" for name, value in in_common(runs).items()]
     if common:
         say(wrap(f"in common: {' '.join(common)}"))

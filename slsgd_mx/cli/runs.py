@@ -11,9 +11,10 @@ import click
 from slsgd_mx.cli.options import FOLDER, PATH, WHERE, pick
 from slsgd_mx.cli.output import json_option, print_json, run_document, say, table, wrap
 from slsgd_mx.cli.sharing import pack, unpack
+from slsgd_mx.cli.types import RunName
 
 HOME = pick("runs", help="Folder that holds the run folders, at any depth, or a packed archive.")
-FOLDERS = click.argument("folders", nargs=-1, required=True, metavar="RUN...", type=str)
+FOLDERS = click.argument("folders", nargs=-1, required=True, metavar="RUN...", type=RunName())
 METRIC = click.option(
     "--metric",
     "metrics",
@@ -78,7 +79,7 @@ def list_runs(home: Path, conditions: Sequence[str]) -> None:
 
     every = load_runs(home)
     chosen = select(every, conditions)
-    names = short_names(every, home)
+    names = short_names((run.path for run in every), home)
     differ = varying(chosen)
     print_json(
         {
@@ -122,7 +123,7 @@ def _find(names: Sequence[str], home: Path) -> List[Any]:
 
 
 @runs.command("show")
-@click.argument("folder", metavar="RUN", type=str)
+@click.argument("folder", metavar="RUN", type=RunName())
 @HOME
 @json_option
 def show_run(folder: str, runs: Path) -> None:
@@ -198,10 +199,8 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     shared = set.intersection(*evaluated)
     if not shared:
         raise RunError("the runs have no evaluated epoch in common: there is nothing to compare")
-    epoch, names = (
-        int(max(shared)),
-        short_names(chosen, Path(os.path.commonpath([run.path for run in chosen]))),
-    )
+    paths = [run.path for run in chosen]
+    epoch, names = int(max(shared)), short_names(paths, Path(os.path.commonpath(paths)))
     differ = varying(chosen)
     measured = [name for name in chosen[0].metrics if all(name in run.metrics for run in chosen)]
     measured = list(metrics) or measured
@@ -266,7 +265,7 @@ def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tenso
 
 
 @runs.command("verify")
-@click.argument("folders", nargs=-1, metavar="[RUN]...", type=str)
+@click.argument("folders", nargs=-1, metavar="[RUN]...", type=RunName())
 @HOME
 @json_option
 def verify(folders: Tuple[str, ...], runs: Path) -> None:

@@ -62,6 +62,28 @@ class RunsFolder(Folder):
         return Path(copy.name)
 
 
+class RunName(click.ParamType):
+    """A run: its folder, or a unique part of its name; shells propose what ``runs`` lists."""
+
+    name = "RUN"
+
+    def shell_complete(self, ctx, param, incomplete: str) -> List[CompletionItem]:
+        from slsgd_mx.runs.records import find_folders
+        from slsgd_mx.runs.selection import short_names
+
+        home = Path(ctx.params["runs"])
+        names = short_names(find_folders(home) if home.is_dir() else (), home)
+        given = set(ctx.params.get(param.name) or ())
+        items = {name: path.name for path, name in names.items() if name not in given}
+        if incomplete:  # the path of a folder
+            items.update((str(path), "") for path in names)
+        return [
+            CompletionItem(item, help=shown)
+            for item, shown in items.items()
+            if item.startswith(incomplete)
+        ]
+
+
 class NameIn(click.ParamType):
     """One of the names in a registry or tuple, or that a function returns.
 

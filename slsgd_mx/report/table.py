@@ -19,7 +19,7 @@ CSV_SYMBOLS = ("alpha", "b", "q", "gamma", "rule", "attack", "seed")
 def from_runs(runs: Sequence[Run], home: Path) -> Dict[str, Any]:
     """A row for each run folder; the columns are the symbols in which runs differ."""
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
-    names = short_names(runs, home)
+    names = short_names((run.path for run in runs), home)
     rows = [{**_row(run), "name": names[run.path]} for run in runs]
     columns = [name for name in varying(runs) if name != "epochs"]  # shown next to the epoch
     return {"columns": columns, "metrics": metrics, "rows": rows}

@@ -180,13 +180,13 @@ def _values(run: Run) -> Dict[str, Any]:
     return {**run.symbols, "status": run.status, "epoch": run.epoch, **run.last}
 
 
-def short_names(runs: Sequence[Run], home: Path) -> Dict[Path, str]:
-    """A name for each run that ``find_run`` understands: its folder, or part of its identity.
+def short_names(paths: Iterable[Path], home: Path) -> Dict[Path, str]:
+    """A name of each run folder that ``find_run`` knows: its folder, or part of its identity.
 
     Folder names end in the identity of the run, twelve digits of which six or more are shown;
     those of repeats in that identity and the seed.
     """
-    folders = {run.path: _relative(run.path, home) for run in runs}
+    folders = {path: _relative(path, home) for path in paths}
     ends = {path: _end(name) for path, name in folders.items() if len(name) > 20}
 
     def shorten(path: Path) -> str:

@@ -1,8 +1,11 @@
 """What a shell proposes, through click's own completion."""
 
+from pathlib import Path
+
 import pytest
 from click.shell_completion import ShellComplete
 from helpers.blobs import write_plugin
+from helpers.run_folders import store_run
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.cli import COMMANDS, main
@@ -51,6 +54,20 @@ def test_proposals_know_the_plugin_on_the_line(tmp_path, fresh_plugins):
     assert propose(f"fig3 {plugin} --task bl") == ["blobs"]
     assert propose(f"arena {plugin} --task blobs --preset s") == ["smoke", "small"]
     assert propose(f"launch -- train {plugin} b") == ["blobs"]
+
+
+def test_runs_are_proposed_as_the_list_names_them(tmp_path, monkeypatch, tiny):
+    monkeypatch.chdir(tmp_path)
+    assert propose("runs show ") == []
+    for seed in (0, 1):
+        store_run(Path("runs"), tiny(seed=seed), [0.5])
+    names = [tiny(seed=seed).identity[:6] for seed in (0, 1)]
+    assert sorted(propose("runs show ")) == sorted(propose("runs verify ")) == sorted(names)
+    assert propose(f"runs compare {names[0]} ") == [names[1]]
+    assert propose(f"runs show {names[1][:5]}") == [names[1]]
+    assert len(propose("runs show runs/")) == 2
+    assert propose("runs show --runs elsewhere ") == []
+    assert all(Path(name, "config.json").exists() for name in propose("runs show runs/"))
 
 
 def test_help_says_how_to_switch_it_on():

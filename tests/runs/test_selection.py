@@ -113,7 +113,7 @@ def test_the_decay_epoch_does_not_count_where_alpha_does_not_decay(tiny, tmp_pat
 
 
 def test_names_are_short_and_find_their_run(tiny, home, runs, tmp_path):
-    names = short_names(runs, home)
+    names = short_names([run.path for run in runs], home)
     assert all(len(name) == 6 and path.name[-12:][:6] == name for path, name in names.items())
     for run in runs:
         for text in (names[run.path], run.path.name, str(run.path), run.path.name[-12:]):
@@ -127,7 +127,7 @@ def test_names_are_short_and_find_their_run(tiny, home, runs, tmp_path):
         store_run(tmp_path / name, tiny(), [1, 1, 1])
     keep(tmp_path / "mine", tiny(seed=4), 3)
     twice = load_runs(tmp_path)
-    found = short_names(twice, tmp_path)
+    found = short_names([run.path for run in twice], tmp_path)
     assert sorted(found.values()) == sorted(str(path.relative_to(tmp_path)) for path in found)
 
 
@@ -137,7 +137,7 @@ def test_names_of_repeats_are_short_too(tiny, tmp_path):
         keep(folder / f"seed{seed}", tiny(seed=seed), 3)
     store_run(tmp_path, tiny(), [1, 1, 1])  # the first of them by itself
     runs = load_runs(tmp_path)
-    digits, names = tiny().identity[:6], short_names(runs, tmp_path)
+    digits, names = tiny().identity[:6], short_names([run.path for run in runs], tmp_path)
     assert sorted(names.values()) == [digits, f"{digits}/seed0", f"{digits}/seed1"]
     for run in runs:
         assert find_run(names[run.path], runs, tmp_path) == run.path
