@@ -19,7 +19,6 @@ from slsgd_mx.validation import check_between
 
 SPECIAL = ["<unk>", "<eos>"]  # the types with the ids UNK and EOS
 LEAST_TYPES = 3  # <unk>, <eos> and a word
-MOST_TYPES = 2**31 - 1  # ids have 32 bits
 PIECE = 1 << 18  # bytes of text split at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
@@ -101,12 +100,12 @@ def vocabulary(
     if vocab_size is not None:
         if most < LEAST_TYPES:
             raise DataError("the training text has no words besides <unk> and <eos>")
-        if check_between("vocab_size", vocab_size, LEAST_TYPES, MOST_TYPES) > most:
+        if hasattr(vocab_size, "__index__") and vocab_size > most:
             raise ConfigError(
                 f"vocab_size={vocab_size} is out of range: the training text has {most} types with "
                 f"<unk> and <eos>, so choose {LEAST_TYPES} to {most} (--vocab-size)"
             )
-        most = int(vocab_size)
+        most = check_between("vocab_size", vocab_size, LEAST_TYPES, most)
     ids = np.full(numbers.count, UNK, np.int32)
     ids[[eos, line_end]] = EOS
     first = len(SPECIAL)

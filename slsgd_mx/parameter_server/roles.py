@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.core.algorithm import init_server, local_iterations, run_epoch, select_devices
@@ -75,14 +76,22 @@ def run_worker(
             config.deadline,
         )
         say(f"worker {node.rank} of {cluster.workers}")
-        try:
+        with _losses_of(node):
             if server.is_coordinator:
                 return _coordinate(config, task, server, out, listener, prefix)
             return _follow(config, task, server)
-        except KeyboardInterrupt:
-            if node.lost:
-                raise LostError(f"{node.lost}: start all roles again to resume") from None
+
+
+@contextlib.contextmanager
+def _losses_of(node: Node) -> Iterator[None]:
+    """Turn the interrupt of a node that lost another one into a LostError."""
+    try:
+        yield
+    except (KeyboardInterrupt, LostError):
+        if not node.lost:
             raise
+        signals.forget()  # the node's own, which must not end this process with another code
+        raise LostError(f"{node.lost}: start all roles again to resume") from None
 
 
 def fingerprint(config: RunConfig, task: Task) -> int:

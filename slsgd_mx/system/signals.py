@@ -32,6 +32,11 @@ def check() -> None:
         raise KeyboardInterrupt(_received[-1])
 
 
+def forget() -> None:
+    """Do not raise for the signals that were received so far: they have been dealt with."""
+    _received.clear()
+
+
 @contextlib.contextmanager
 def held() -> Iterator[None]:
     """Do not interrupt the with block, such as a save; a later ``check`` raises instead."""

@@ -19,6 +19,7 @@ from slsgd_mx.parameter_server.losses import MalformedError
 from slsgd_mx.parameter_server.node import Cluster
 from slsgd_mx.parameter_server.protocol import Phase, Status
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.system import signals
 
 CLUSTER = Cluster(2, 2, "127.0.0.1", 9091)
 
@@ -39,6 +40,30 @@ def test_the_fingerprint_depends_on_configuration_data_threads_and_versions(tiny
 def test_a_worker_with_other_data_has_another_fingerprint(tiny):
     found = {roles.fingerprint(tiny(), SimpleNamespace(data_digest=digest)) for digest in "ab"}
     assert len(found) == 2
+
+
+# ---- a worker that loses another node ------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), LostError("a push was not answered")])
+def test_a_worker_that_lost_a_node_ends_as_lost_and_not_as_interrupted(monkeypatch, error):
+    """It interrupts itself in order to save; the launcher restarts what ends with code 75."""
+    monkeypatch.setattr(signals, "_received", [signal.SIGTERM])
+    said, node = (
+        "no heartbeat: start all roles again to resume",
+        SimpleNamespace(lost="no heartbeat"),
+    )
+    with pytest.raises(LostError, match=said), roles._losses_of(node):
+        raise error
+    signals.check()
+
+
+def test_a_worker_that_is_told_to_stop_ends_as_interrupted(monkeypatch):
+    monkeypatch.setattr(signals, "_received", [signal.SIGTERM])
+    with pytest.raises(KeyboardInterrupt), roles._losses_of(SimpleNamespace(lost="")):
+        signals.check()
+    with pytest.raises(KeyboardInterrupt):
+        signals.check()
 
 
 # ---- the launcher --------------------------------------------------------------------------
