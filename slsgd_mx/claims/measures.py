@@ -111,14 +111,21 @@ def conditions(run: Run) -> Set[Tuple[str, ...]]:
     return {tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions_of(run)}
 
 
-def recorded_prefix(run: Run) -> Optional[str]:
-    """The name of the prefix it was continued from, "" if it has none, None if unknown."""
+def origin(run: Run) -> Optional[Tuple[str, Optional[str]]]:
+    """The prefix a run was continued from, "" if none, and when that began; None if unknown."""
     first = (sessions_of(run) or [{"prefix": None}])[0]
     prefix = first.get("prefix", None if first.get("after_epoch") else "")
-    return prefix if isinstance(prefix, str) else None
+    return (prefix, first.get("started")) if isinstance(prefix, str) else None
 
 
 def computed_separately(run: Run, other: Run) -> bool:
-    """Whether two runs are known not to share a prefix."""
-    ours, theirs = recorded_prefix(run), recorded_prefix(other)
-    return ours is not None and theirs is not None and (ours != theirs or ours == "")
+    """Whether two runs are known not to share a prefix.
+
+    A prefix that was lost and computed again has the same name but began at another time.
+    """
+    ours, theirs = origin(run), origin(other)
+    if ours is None or theirs is None:
+        return False
+    if ours[0] != theirs[0] or ours[0] == "":
+        return True
+    return all((ours[1], theirs[1])) and ours[1] != theirs[1]

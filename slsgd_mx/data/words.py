@@ -12,7 +12,7 @@ from typing import Iterator, Optional, Tuple
 
 import numpy as np
 
-from slsgd_mx.data.numbers import Numbers
+from slsgd_mx.data.numbers import SIGNS, Numbers
 from slsgd_mx.data.text import EOS, UNK
 from slsgd_mx.errors import ConfigError, DataError
 from slsgd_mx.validation import check_between
@@ -23,10 +23,9 @@ PIECE = 1 << 18  # bytes of text split at once
 MOST_WORD = 1 << 20  # bytes of a word
 DELAY = 2  # seconds before a progress bar appears
 
-# Every character for which str.isspace() is true, in UTF-8; no cut between the two of "\r\n".
+# All white space in UTF-8; no cut between the two of "\r\n".
 SPACE = re.compile(
-    rb"[\t\n\x0b\x0c\x1c-\x20]|\r(?!\n)|\xc2[\x85\xa0]|\xe1\x9a\x80"
-    rb"|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80"
+    b"|".join(b"\r(?!\n)" if code == ord("\r") else re.escape(chr(code).encode()) for code in SIGNS)
 )
 
 

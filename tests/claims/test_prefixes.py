@@ -10,6 +10,10 @@ SHARED = dict(sessions=[{"after_epoch": 0, "prefix": "P"}, {"after_epoch": 8}])
 PAIRS = 4 + 4 + 3 + 3 + 2 + 2  # of Figures 1, 2, 3, 4, 11 and 12
 
 
+def began(time):
+    return dict(sessions=[{"after_epoch": 0, "prefix": "P", "started": time}])
+
+
 @pytest.mark.parametrize(
     "change, verdict, apart",
     [
@@ -18,6 +22,9 @@ PAIRS = 4 + 4 + 3 + 3 + 2 + 2  # of Figures 1, 2, 3, 4, 11 and 12
         (lambda c: {} if c.alpha < 1 else SHARED, HOLDS, PAIRS),
         (lambda c: {} if c.b == 2 and c.gamma == 0.05 else SHARED, HOLDS, 2),
         (lambda c: dict(sessions=[{"prefix": repr(c.alpha)}]), HOLDS, PAIRS),
+        (lambda c: began("2026-01-01T00:00:00Z"), OPEN, 0),
+        (lambda c: began(f"2026-01-01T00:00:{10 * c.alpha:02.0f}Z"), HOLDS, PAIRS),  # made again
+        (lambda c: began("2026-01-01T00:00:00Z") if c.alpha < 1 else SHARED, OPEN, 0),  # unknown
         (lambda c: dict(sessions=None), OPEN, 0),  # no manifest
         (lambda c: dict(sessions=[]), OPEN, 0),
         (lambda c: dict(sessions="damaged"), OPEN, 0),
