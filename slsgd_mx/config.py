@@ -19,7 +19,7 @@ from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.schedules import SCHEDULES
 from slsgd_mx.tasks import sizes as _sizes  # noqa: F401  (registers the package's workloads)
 from slsgd_mx.tasks.cifar.sizes import Cifar
-from slsgd_mx.validation import LARGEST, plain, require, require_name, require_whole
+from slsgd_mx.validation import LARGEST, MOST, plain, require, require_name, require_whole
 from slsgd_mx.workloads import WORKLOADS, Sizes, in_a_name
 
 NONFINITE = ("reject", "keep")
@@ -183,10 +183,11 @@ class RunConfig:
         object.__setattr__(self, name, float(value))
 
     def _validate(self) -> None:
-        whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, seed=0, eval_every=1)
+        whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, eval_every=1)
         require_whole(self, alpha_decay_epoch=0, **whole)
+        require_whole(self, most=math.inf, seed=0)
         if self.partition_seed is not None:
-            require_whole(self, partition_seed=0)
+            require_whole(self, most=math.inf, partition_seed=0)
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
         require(self.q <= self.k, "q", self.q, f"0 <= q <= k={self.k}")
         find_rule(self.rule).check(self.k, self.b)
@@ -197,6 +198,7 @@ class RunConfig:
         require_name("nonfinite", self.nonfinite, NONFINITE)
         require_name("selection", self.selection, SELECTIONS)
         require_name("precision", self.precision, PRECISIONS)
+        require(type(self.warm_up) is bool, "warm_up", self.warm_up, "True or False")
         legal = f"float32, because task {self.sizes.task} has no network"
         has_effect = self.sizes.has_network or self.precision == "float32"
         require(has_effect, "precision", self.precision, legal)
@@ -204,7 +206,8 @@ class RunConfig:
             if not _are_bounds(self.local_steps):
                 raise ConfigError(f"local_steps={self.local_steps!r} must be two whole numbers")
             low, high = self.local_steps
-            require(1 <= low <= high, "local_steps", f"{low}:{high}", "1 <= MIN <= MAX")
+            legal = f"1 <= MIN <= MAX <= {MOST}"
+            require(1 <= low <= high <= MOST, "local_steps", f"{low}:{high}", legal)
             require(self.passes == 1, "passes", self.passes, "passes=1 where local_steps is given")
         if self.deadline is not None:
             legal = "a finite number of seconds, deadline > 0"
@@ -314,6 +317,15 @@ class RunConfig:
     def is_evaluated(self, t: int) -> bool:
         """Whether the model after epoch t is evaluated; the last one always is."""
         return t % self.eval_every == 0 or t == self.epochs
+
+    def evaluations(self, until: int, most: int) -> List[int]:
+        """The first epochs up to ``until`` that are evaluated, at most so many.
+
+        T may be any number, also one that nobody can count up to.
+        """
+        every = range(self.eval_every, until + 1, self.eval_every)[:most]
+        last = until == self.epochs and until % self.eval_every and len(every) < most
+        return [*every, *([until] if last else [])]
 
     def warnings(self) -> List[str]:
         """Legal settings that are probably not intended."""

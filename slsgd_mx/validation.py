@@ -9,6 +9,7 @@ from typing import Iterable
 from slsgd_mx.errors import ConfigError
 
 LARGEST = 3.4e38  # bound on what a float32 can hold
+MOST = 10**9  # of anything that is counted
 MOST_CLASSES = 100_000  # a network has a score for each class
 
 
@@ -65,13 +66,14 @@ def require_new_name(name: str, value: str, taken: Iterable[str]) -> None:
         raise ConfigError(f"{name} {value!r} exists already: choose another name")
 
 
-def require_whole(config: object, **lowest: int) -> None:
-    """Raise a ConfigError unless each named attribute is an int at or above its lower bound."""
+def require_whole(config: object, most: float = MOST, **lowest: int) -> None:
+    """Raise a ConfigError unless each named attribute is an int from its lower bound to `most`."""
     for name, least in lowest.items():
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{name}={value!r} must be a whole number, {name} >= {least}")
         require(value >= least, name, value, f"{name} >= {least}")
+        require(value <= most, name, value, f"{least} <= {name} <= {most}")
 
 
 def plain(value: object) -> object:

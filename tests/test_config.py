@@ -13,6 +13,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import preset
 from slsgd_mx.tasks.cifar.sizes import Cifar
+from slsgd_mx.tasks.lstm.sizes import Lstm
 
 FITTING = [name for name in ATTACKS if name != "worst-case"]  # the CNN has no target
 
@@ -68,6 +69,8 @@ def sizes(**changes):
         (dict(seed=-1), "seed=-1 is out of range: needs seed >= 0"),
         (dict(partition_seed=-1), "partition_seed=-1 is out of range: needs partition_seed >= 0"),
         (dict(eval_every=0), "eval_every=0 is out of range: needs eval_every >= 1"),
+        (dict(warm_up={}), "warm_up={} is out of range: needs True or False"),
+        (dict(warm_up=1), "warm_up=1 is out of range: needs True or False"),
         (dict(n=50_001), "n=50001 is out of range: needs n <= train_images=50000"),
         (sizes(data="mnist"), "data='mnist' is unknown: choose one of cifar10, synthetic"),
         (sizes(partition="fair"), "'fair' is unknown: choose one of balanced, unbalanced"),
@@ -75,11 +78,30 @@ def sizes(**changes):
         (sizes(test_images=0), "test_images=0 is out of range: needs test_images >= 1"),
         (sizes(loss_images=0), "loss_images=0 is out of range: needs loss_images >= 1"),
         (sizes(loss_images=50_001), "needs 1 <= loss_images <= train_images=50000"),
+        (
+            dict(epochs=10**9 + 1),
+            "epochs=1000000001 is out of range: needs 1 <= epochs <= 1000000000",
+        ),
+        (dict(passes=10**30), "needs 1 <= passes <= 1000000000"),
+        (dict(local_steps=(1, 10**30)), "needs 1 <= MIN <= MAX <= 1000000000"),
+        (sizes(width=1025), "width=1025 is out of range: needs 1 <= width <= 1024"),
+        (dict(sizes=Lstm(width=16_385)), "needs 1 <= width <= 16384"),
+        (dict(sizes=Lstm(vocab_size=10**6, width=3000)), "needs 1 <= width <= 2147"),
         (sizes(width=0), "width=0 is out of range: needs width >= 1"),
     ],
 )
 def test_out_of_range_is_refused_with_value_and_range(values, message):
     refused(message, **values)
+
+
+@pytest.mark.parametrize("epochs", range(1, 8))
+@pytest.mark.parametrize("every", range(1, 10))
+def test_evaluations_are_the_epochs_that_are_evaluated(epochs, every):
+    config = RunConfig(epochs=epochs, eval_every=every)
+    for until in range(epochs + 1):
+        expected = [t for t in range(1, until + 1) if config.is_evaluated(t)]
+        for most in range(epochs + 2):
+            assert config.evaluations(until, most) == expected[:most]
 
 
 WHOLE = ["n", "k", "b", "q", "epochs", "passes", "batch_size", "seed", "eval_every"]

@@ -57,7 +57,7 @@ def read_run(folder: Path, config: RunConfig) -> Run:
 
 def run_from_table(folder: Path, config: RunConfig, rows: Sequence[Row]) -> Run:
     """A run whose rows are known from a figure's table; "damaged" if rows are missing there."""
-    due = [t for t in range(1, config.epochs + 1) if config.is_evaluated(t)]
+    due = config.evaluations(config.epochs, len(rows) + 1)
     try:
         epochs, finite = column(rows, "epoch").tolist(), is_finite(config, rows)
     except (ValueError, KeyError, TypeError):

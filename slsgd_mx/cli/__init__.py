@@ -37,6 +37,10 @@ COMMANDS = {
     "data": "data",
     "doctor": "doctor",
 }
+OUT_OF_MEMORY = (
+    "this needs more memory than there is: choose smaller sizes, such as --width or --batch-size, "
+    "or fewer processes at a time (--jobs)"
+)
 RENAMED = {"ledger": "attacker-start"}  # names of 0.1.0 -> today's
 
 
@@ -86,6 +90,8 @@ class Commands(click.Group):
                 raise Failure(why, 1) from error
             if isinstance(error, (ImportError, OSError)):
                 raise failure(error) from error
+            if isinstance(error, MemoryError) or "Failed to allocate" in str(error):  # MXNet
+                raise Failure(OUT_OF_MEMORY, 1) from error
             raise
 
 

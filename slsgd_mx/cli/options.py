@@ -27,7 +27,7 @@ from slsgd_mx.cli.types import (
 )
 from slsgd_mx.parameter_server import PATIENCE, RESTARTS
 
-COUNT = click.IntRange(min=1)
+COUNT = click.IntRange(1, 10_000)
 FOLDER = Folder()
 PATH = AnyPath()
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)

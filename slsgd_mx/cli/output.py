@@ -39,7 +39,8 @@ def wants_json() -> bool:
 
 def say(text: str = "", nl: bool = True) -> None:
     """Print a line for people: on standard output, or on standard error with ``--json``."""
-    click.echo(as_given(text), nl=nl, err=wants_json())
+    legible = as_given(text).encode(errors="backslashreplace").decode()  # half of a character
+    click.echo(legible, nl=nl, err=wants_json())
 
 
 def as_given(text: str) -> str:

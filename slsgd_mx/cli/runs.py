@@ -144,7 +144,7 @@ def show_run(folder: str, runs: Path) -> None:
     say("configuration")
     say(wrap(" ".join(f"{name}={brief(value)}" for name, value in run.symbols.items()), "  "))
     say("computed by")
-    for session in run.manifest.get("sessions") or [{}]:
+    for session in run.manifest["sessions"] or [{}]:
         names = ("started", "after_epoch", "slsgd_mx", "mxnet", "numpy", "python", "threads", "cpu")
         words = [f"{name}={session[name]}" for name in names if name in session]
         say(wrap(" ".join(words) or "unknown", "  "))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem, ShellComplete
 
 from slsgd_mx.cli.output import COPIES
+from slsgd_mx.errors import RunError
 
 
 def complete(names: Iterable[str], incomplete: str) -> List[CompletionItem]:
@@ -63,7 +65,7 @@ class RunsFolder(Folder):
 
 
 class RunName(click.ParamType):
-    """A run: its folder, or a unique part of its name; shells propose what ``runs`` lists."""
+    """A run: its folder, or a unique part of its name, which shells propose."""
 
     name = "RUN"
 
@@ -71,17 +73,29 @@ class RunName(click.ParamType):
         from slsgd_mx.runs.records import find_folders
         from slsgd_mx.runs.selection import short_names
 
-        home = Path(ctx.params["runs"])
-        names = short_names(find_folders(home) if home.is_dir() else (), home)
+        home = ctx.params.get("runs")  # None: an archive, or what cannot be a folder
+        try:
+            names = short_names(find_folders(Path(home)) if home else (), Path(home or "."))
+        except (OSError, RunError):
+            return []
         given = set(ctx.params.get(param.name) or ())
         items = {name: path.name for path, name in names.items() if name not in given}
         if incomplete:  # the path of a folder
             items.update((str(path), "") for path in names)
         return [
-            CompletionItem(item, help=shown)
+            CompletionItem(item, help=shown if _is_plain(shown) else None)
             for item, shown in items.items()
-            if item.startswith(incomplete)
+            if item.startswith(incomplete) and _is_plain(item)
         ]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a shell takes a word as it is: whoever shared a run has chosen its folder's name.
+
+    >>> [_is_plain(word) for word in ("runs/mine", "my run", "$(rm x)", "a\nb", "")]
+    [True, False, False, False, False]
+    """
+    return shlex.quote(word) == word
 
 
 class NameIn(click.ParamType):

@@ -302,6 +302,9 @@ class Node:
                 self.lost = f"no heartbeat from {who} for {limit} seconds"
                 say(self.lost)
                 if self.role == "worker":  # it can save; MXNet blocks other roles' main threads
-                    os.kill(os.getpid(), signal.SIGTERM)
+                    with self._lock:
+                        if self._left:
+                            return
+                        os.kill(os.getpid(), signal.SIGTERM)
                     time.sleep(max(10.0, self.patience))
                 os._exit(LostError.exit_code)

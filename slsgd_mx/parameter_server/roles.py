@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Sequence
 
@@ -66,7 +67,7 @@ def run_worker(
     node = Node(cluster, "worker", patience, secret)
     task = build_task(config, data_dir)
     shard_ranges(sum(v.size for v in task.values.values()), cluster.servers)  # raises if illegal
-    with node:
+    with _losses_of(node), node:
         server = ParameterServerClient(
             node,
             settings_of(config),
@@ -76,10 +77,9 @@ def run_worker(
             config.deadline,
         )
         say(f"worker {node.rank} of {cluster.workers}")
-        with _losses_of(node):
-            if server.is_coordinator:
-                return _coordinate(config, task, server, out, listener, prefix)
-            return _follow(config, task, server)
+        if server.is_coordinator:
+            return _coordinate(config, task, server, out, listener, prefix)
+        return _follow(config, task, server)
 
 
 @contextlib.contextmanager
@@ -90,7 +90,7 @@ def _losses_of(node: Node) -> Iterator[None]:
     except (KeyboardInterrupt, LostError):
         if not node.lost:
             raise
-        signals.forget()  # the node's own, which must not end this process with another code
+        signals.ignore(signal.SIGTERM)  # the node's own must not end this process with another code
         raise LostError(f"{node.lost}: start all roles again to resume") from None
 
 

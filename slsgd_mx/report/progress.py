@@ -110,14 +110,16 @@ def _end(run: Run) -> int:
 
 def _start(run: Run) -> int:
     """The epoch after which the newest session of a run that is running began; else 0."""
-    sessions = run.manifest.get("sessions") or [{}]
-    after = sessions[-1].get("after_epoch") if run.status == "running" else 0
+    after = _newest(run).get("after_epoch") if run.status == "running" else 0
     return after if isinstance(after, int) else 0
 
 
+def _newest(run: Run) -> Dict[str, Any]:
+    return (run.manifest["sessions"] or [{}])[-1]
+
+
 def _began(run: Run) -> Optional[float]:
-    sessions = run.manifest.get("sessions") or [{}]
     try:
-        return calendar.timegm(time.strptime(sessions[-1]["started"], "%Y-%m-%dT%H:%M:%SZ"))
+        return calendar.timegm(time.strptime(_newest(run)["started"], "%Y-%m-%dT%H:%M:%SZ"))
     except (KeyError, TypeError, ValueError):
         return None

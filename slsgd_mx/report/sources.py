@@ -143,7 +143,7 @@ def _progress(now: Progress, watched: bool) -> Optional[Dict[str, Any]]:
 
 def _summary(request: Request, runs: Sequence[Run]) -> Dict[str, Any]:
     """What was run, on which machine, how long, with which versions."""
-    sessions = [each for run in runs for each in table.sessions_of(run)]
+    sessions = [each for run in runs for each in run.manifest["sessions"]]
     adopted = _adopted(runs)
     about = [
         ("Runs", str(request.runs) if request.runs else "none: this page is made from CSV files"),
@@ -180,7 +180,7 @@ def _adopted(runs: Sequence[Run]) -> Dict[Path, int]:
     by_name = {run.path.name: run for run in runs}
     found = {}
     for run in runs:
-        names = [str(each["prefix"]) for each in table.sessions_of(run) if "prefix" in each]
+        names = [str(each["prefix"]) for each in run.manifest["sessions"] if "prefix" in each]
         shared = [by_name[name].epoch for name in names if name in by_name]
         found[run.path] = min(max(shared, default=0), run.epoch)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Sequence
 
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.stored import StoredFigure
@@ -39,18 +39,13 @@ def _row(run: Run) -> Dict[str, Any]:
         "last": {name: rounded([value])[0] for name, value in run.last.items() if name in numeric},
         "x": rounded(epochs[::step]) if numeric else [],
         "curves": {name: rounded(run[name][::step]) for name in numeric},
-        "sessions": [_session(session) for session in sessions_of(run)],
+        "sessions": [_session(session) for session in run.manifest["sessions"]],
     }
 
 
 def _cell(value: Any) -> Any:
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     return rounded([value])[0] if plain else brief(value)
-
-
-def sessions_of(run: Run) -> List[Dict[str, Any]]:
-    found = run.manifest.get("sessions") if isinstance(run.manifest, dict) else None
-    return [each for each in found or [] if isinstance(each, dict)]
 
 
 def _session(session: Dict[str, Any]) -> Dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -15,7 +16,7 @@ from slsgd_mx.system.files import Values, digest, load_arrays, save_arrays, sync
 
 def list_checkpoints(folder: Path) -> List[Path]:
     """The checkpoints in a folder, newest first."""
-    paths = [p for p in folder.glob("epoch-*.params") if p.name[6:].split(".")[0].isdigit()]
+    paths = [p for p in folder.glob("epoch-*.params") if re.match(r"epoch-[0-9]+\.", p.name)]
     return sorted(paths, key=_epoch, reverse=True)
 
 

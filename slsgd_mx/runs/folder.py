@@ -162,7 +162,7 @@ class RunFolder:
             )
         known = notes.pop("digests", {})
         rows = self._rows_until(epoch)
-        if known.get("rows") not in (None, self._digest_of_rows(self._due(epoch))):
+        if known.get("rows") not in (None, self._digest_of_rows(len(rows))):
             raise RunError(self._damaged(epoch))
         pushes = self._pushes_until(epoch)
         if known.get("pushes") not in (None, digest_of_text(to_text(pushes))):
@@ -177,10 +177,6 @@ class RunFolder:
         self._write_rows(rows)
         self._write_pushes(pushes)
         return epoch, values, notes
-
-    def _due(self, epoch: int) -> int:
-        """The number of evaluations up to an epoch."""
-        return sum(self.config.is_evaluated(t) for t in range(1, epoch + 1))
 
     def _digest_of_rows(self, count: int) -> str:
         """The digest of the first rows of metrics.csv, as checkpoints store it."""
@@ -254,7 +250,7 @@ class RunFolder:
         folder = self.path / "checkpoint"
         with files.disk_errors(self.path):
             digests = {
-                "rows": self._digest_of_rows(self._due(epoch)),
+                "rows": self._digest_of_rows(len(self.config.evaluations(epoch, most=epoch))),
                 "pushes": digest_of_text(text_until(self.path, epoch)),
             }
             files.sync(self.path / PUSHES)
@@ -330,8 +326,9 @@ class RunFolder:
 
     def _rows_until(self, epoch: int) -> List[Row]:
         """The rows up to a checkpoint; a RunError if one is missing or damaged."""
-        due = [t for t in range(1, epoch + 1) if self.config.is_evaluated(t)]
-        rows = self.rows()[: len(due)]
+        rows = self.rows()
+        due = self.config.evaluations(epoch, len(rows) + 1)  # one more than there can be
+        rows = rows[: len(due)]
         if not self._are_complete(rows) or [r["epoch"] for r in rows] != [str(t) for t in due]:
             raise RunError(self._damaged(epoch))
         return rows

@@ -54,17 +54,24 @@ def differences(before: Session, now: Session) -> List[str]:
     return [f"{name} {old} -> {new}" for name, old, new in pairs if old != new]
 
 
-def read_sessions(folder: Path) -> List[Session]:
-    """The sessions of the run in a folder; none if it has not begun."""
+def read_manifest(folder: Path) -> Dict[str, Any]:
+    """The manifest of the run in a folder; without sessions if it has not begun."""
     path = folder / FILE
     if not path.exists():
-        return []
+        return {"sessions": []}
     try:
-        return [dict(session) for session in json.loads(files.read_text(path))["sessions"]]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunError(
-            f"{path} is damaged: restore it, or move {folder} away to compute the run again"
-        ) from error
+        found = files.parse_json(files.read_text(path))
+        sessions = found["sessions"]
+        if type(sessions) is list and all(type(session) is dict for session in sessions):
+            return found
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise RunError(f"{path} is damaged: restore it, or move {folder} away to compute the run again")
+
+
+def read_sessions(folder: Path) -> List[Session]:
+    """The sessions of the run in a folder; none if it has not begun."""
+    return read_manifest(folder)["sessions"]
 
 
 def write_sessions(

@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Tuple, Union
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
+from slsgd_mx.runs.manifest import read_manifest
 from slsgd_mx.runs.metrics import Row, read_metrics
 from slsgd_mx.runs.proof import problems, read_closing
-from slsgd_mx.system.files import parse_json, read_text, warn
+from slsgd_mx.system.files import open_lock, parse_json, read_text, warn
 
 STATUSES = ("done", "running", "interrupted", "diverged", "failed", "damaged")
 NO_METRIC = {"epoch", "alpha", *PUSH_COLUMNS, *TIME_COLUMNS}
@@ -102,7 +103,7 @@ def load_run(folder: Union[str, Path]) -> Run:
     config = _read_configuration(folder)
     try:
         columns = to_columns(read_metrics(folder))
-        manifest = _read_json(folder / "manifest.json") or {"sessions": []}
+        manifest = read_manifest(folder)
     except RunError as error:
         return Run(folder, config, {"sessions": []}, {}, "damaged", 0, str(error))
     changed = _changes(folder)
@@ -199,17 +200,15 @@ def _read_configuration(folder: Path) -> Dict[str, Any]:
         config = RunConfig.from_json(read_text(file)).to_dict()
         return json.loads(json.dumps(config))  # tuples become lists, as in the file
     except ConfigError:
-        values = _read_json(file)
-    if not isinstance(values, dict) or not isinstance(values.get("task"), str):
+        pass
+    try:
+        values = parse_json(read_text(file))
+    except ValueError as error:
+        raise RunError(f"{file} is damaged: {error}") from error
+    kinds = {"task": str, "epochs": int}
+    if not isinstance(values, dict) or any(type(values.get(n)) is not kinds[n] for n in kinds):
         raise RunError(f"{file} is not the configuration of a run")
     return values
-
-
-def _read_json(path: Path) -> Optional[Any]:
-    try:
-        return parse_json(read_text(path)) if path.exists() else None
-    except ValueError as error:
-        raise RunError(f"{path} is damaged: {error}") from error
 
 
 def _changes(folder: Path) -> str:
@@ -234,10 +233,10 @@ def _find_status(folder: Path) -> Tuple[str, str]:
 def _is_locked(path: Path) -> bool:
     """Whether another process computes the run: it holds the folder's lock."""
     try:
-        with open(path) as lock:
+        with open_lock(path, make=False) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
     except BlockingIOError:
         return True
-    except OSError:  # there is no lock, or it cannot be read
+    except (OSError, RunError):  # there is no lock, or it cannot be read
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Sequence, Tuple
@@ -26,6 +27,7 @@ DETERMINED_BY = {  # symbols that follow from others, unless they were changed; 
     "attack_scale": ("attack",),
     "sources": ("task", "attack", "rule", "partition", "network"),  # with parameters
 }
+DIGITS = range(6, 13)  # how many digits of an identity a short name may have
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 
 
@@ -189,13 +191,14 @@ def short_names(paths: Iterable[Path], home: Path) -> Dict[Path, str]:
     folders = {path: _relative(path, home) for path in paths}
     ends = {path: _end(name) for path, name in folders.items() if len(name) > 20}
 
+    starts = Counter((digits[:d], seed) for digits, seed in ends.values() for d in DIGITS)
+
     def shorten(path: Path) -> str:
         digits, seed = ends.get(path, ("", ""))
-        same = [other for place, (other, own) in ends.items() if place != path and own == seed]
-        lengths = [d for d in range(6, 13) if digits and all(o[:d] != digits[:d] for o in same)]
-        if not lengths:
+        unique = [digits[:d] for d in DIGITS if digits and starts[digits[:d], seed] == 1]
+        if not unique:
             return folders[path]  # it may be there twice
-        return "/".join(filter(None, [digits[: lengths[0]], seed]))
+        return "/".join(filter(None, [unique[0], seed]))
 
     return {path: shorten(path) for path in folders}
 

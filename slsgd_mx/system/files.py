@@ -100,14 +100,14 @@ def digest(path: Path) -> str:
     return total.hexdigest()[:16]
 
 
-def open_lock(path: Path) -> IO[str]:
-    """Open a lock file, made if necessary; never through a link, and without changing a byte."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(path, flags, 0o644)
+def open_lock(path: Path, make: bool = True) -> IO[str]:
+    """Open a lock file; never through a link, without waiting, and without changing a byte."""
+    flags = os.O_RDWR | os.O_CREAT if make else os.O_RDONLY
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise RunError(f"{path} is not a file: move it away")
-    return os.fdopen(handle, "r+")
+    return os.fdopen(handle, "r+" if make else "r")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

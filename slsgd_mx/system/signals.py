@@ -32,9 +32,10 @@ def check() -> None:
         raise KeyboardInterrupt(_received[-1])
 
 
-def forget() -> None:
-    """Do not raise for the signals that were received so far: they have been dealt with."""
-    _received.clear()
+def ignore(number: int) -> None:
+    """Raise neither for the signals of this kind that were received nor for those that follow."""
+    signal.signal(number, signal.SIG_IGN)
+    _received[:] = [other for other in _received if other != number]
 
 
 @contextlib.contextmanager

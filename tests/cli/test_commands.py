@@ -53,8 +53,9 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("cifar --alpha-schedule cosine", "'cosine' is not one of step, constant"),
         ("cifar --local-steps 3:x", "'3:x' is not MIN:MAX"),
         ("cifar --local-steps 3:1", "local_steps=3:1 is out of range: needs 1 <= MIN <= MAX"),
-        ("cifar --repeats 0", "0 is not in the range x>=1"),
-        ("cifar --threads 0", "0 is not in the range x>=1"),
+        ("cifar --repeats 0", "0 is not in the range 1<=x<=10000"),
+        ("cifar --threads 10000000000", "10000000000 is not in the range 1<=x<=10000"),
+        ("cifar --width 10000000000", "needs 1 <= width <= 1024"),
         ("cifar --selection permutation -k 7", "a divisor of n=100"),
         ("cifar --data mnist", "'mnist' is not one of cifar10, synthetic"),
         ("cifar --nonsense", "No such option"),
@@ -96,6 +97,16 @@ def test_wrong_calls_exit_with_2_and_leave_nothing(line, said):
     assert result.exit_code == 2, result.output
     assert said in " ".join(result.output.split())
     assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("x\nFailed to allocate CPU Memory")])
+def test_too_little_memory_is_one_sentence(monkeypatch, error):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr("slsgd_mx.runs.trainer.build_task", fail)
+    result = call(f"cifar {TINY}")
+    assert result.exit_code == 1 and "this needs more memory than there is" in result.output
 
 
 def test_options_of_launch_reach_the_launcher(monkeypatch):

@@ -1,11 +1,12 @@
 """What a shell proposes, through click's own completion."""
 
+import os
 from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
 from helpers.blobs import write_plugin
-from helpers.run_folders import store_run
+from helpers.run_folders import keep, store_run
 
 from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.cli import COMMANDS, main
@@ -15,9 +16,13 @@ from slsgd_mx.rules import RULES
 
 def propose(line):
     """The proposals for the last word of a line, which may be empty."""
+    return [item.value for item in complete_with_help(line)]
+
+
+def complete_with_help(line):
     *words, incomplete = line.split(" ")
     shell = ShellComplete(main, {}, "slsgd-mx", "_SLSGD_MX_COMPLETE")
-    return [item.value for item in shell.get_completions(words, incomplete)]
+    return shell.get_completions(words, incomplete)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,32 @@ def test_runs_are_proposed_as_the_list_names_them(tmp_path, monkeypatch, tiny):
     assert len(propose("runs show runs/")) == 2
     assert propose("runs show --runs elsewhere ") == []
     assert all(Path(name, "config.json").exists() for name in propose("runs show runs/"))
+
+
+@pytest.mark.parametrize("name", ["$(touch made)", "my run", "a;b", "a\nplain,b", "x\x1b[2J", "~"])
+def test_names_that_a_shell_would_change_are_not_proposed(tmp_path, monkeypatch, tiny, name):
+    """Whoever shares a run chooses the name of its folder, and Enter would execute it."""
+    monkeypatch.chdir(tmp_path)
+    keep(Path("runs") / name, tiny(), 3)
+    keep(Path("runs") / f"{name}-with-digits-{'0' * 12}", tiny(), 3)
+    assert propose("runs show ") == ["000000"] and propose("runs show runs/") == []
+    (item,) = complete_with_help("runs show ")
+    assert item.help is None
+
+
+def test_nothing_is_proposed_where_runs_cannot_be_listed(tmp_path, monkeypatch, tiny):
+    monkeypatch.chdir(tmp_path)
+    keep(Path("run"), tiny(), 3)
+    Path("file").touch()
+    os.mkfifo("pipe")
+    Path("loop").symlink_to("loop")
+    bytes_only = os.fsencode(tmp_path / "odd") + b"\xff"
+    os.mkdir(bytes_only)
+    Path(os.fsdecode(bytes_only), "config.json").touch()
+    for home in ("file", "pipe", "loop", "x" * 300, "/dev/null", "results.tar.gz"):
+        assert propose(f"runs show --runs {home} ") == []
+    assert propose("runs show --runs= ") == []
+    assert propose("runs show --runs . ") == ["run"]
 
 
 def test_help_says_how_to_switch_it_on():

@@ -141,3 +141,9 @@ def test_a_counter_without_a_terminal(capsys, clock):
         "epochs: 2/4; 80 seconds left",
         "epochs: 4/4; 0 seconds left",
     ]
+
+
+def test_half_of_a_character_is_printed_as_its_code():
+    """Somebody else's configuration or folder may hold it, and no terminal can print it."""
+    command = click.Command("x", callback=lambda: say("rule=\ud800, \u00e9"))
+    assert CliRunner().invoke(command).output == "rule=\\ud800, \u00e9\n"

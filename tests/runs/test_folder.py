@@ -175,6 +175,12 @@ def test_no_sound_checkpoint_is_an_error_that_loses_nothing(run_folder, folder):
     assert len(list_checkpoints(folder / "checkpoint")) == 2
 
 
+def test_other_files_are_no_checkpoints(run_folder, folder):
+    for name in ("epoch-\u00b2\u00b2.x.params", "epoch-\u0661.x.params", "epoch-.params"):
+        (folder / "checkpoint" / name).touch()
+    assert list_checkpoints(folder / "checkpoint") == []
+
+
 def test_no_checkpoint_starts_from_nothing(run_folder, folder):
     run_folder.append(made_up_row(run_folder, 1))
     assert run_folder.resume() == (0, None, {}) and run_folder.rows() == []
@@ -195,7 +201,7 @@ def test_another_configuration_is_refused_by_its_differences(run_folder, folder,
                 assert "b=0 there, 1 here" in said and "gamma=0.1 there, 0.5 here" in said
                 assert "alpha" not in said and "task" not in said
             else:
-                assert "width" in said
+                assert "(width=2 there, 3 here)" in said
     assert (folder / "config.json").read_bytes() == before
 
 

@@ -1,5 +1,6 @@
 """What manifest.json says about a session."""
 
+import errno
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import slsgd_mx
+from slsgd_mx.errors import DiskError
 from slsgd_mx.runs import manifest
 from slsgd_mx.runs.manifest import cpu_name, describe, git_revision
 from slsgd_mx.system.mxnet import mx
@@ -74,3 +76,16 @@ def test_no_revision_without_git(checkout, monkeypatch, error):
 
     monkeypatch.setattr(subprocess, "run", fail)
     assert git_revision() == "unknown"
+
+
+def test_a_manifest_that_cannot_be_written_is_kept(tmp_path, monkeypatch):
+    manifest.write_sessions(tmp_path, [{"after_epoch": 0}])
+    before = (tmp_path / "manifest.json").read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskError, match="free some space"):
+        manifest.write_sessions(tmp_path, [{"after_epoch": 0}, {"after_epoch": 2}])
+    assert (tmp_path / "manifest.json").read_bytes() == before

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers.run_folders import VALUES, cut, flip, forget_digests, interrupt, numbers
+from helpers.command_line import call
+from helpers.run_folders import VALUES, cut, flip, forget_digests, interrupt, keep, numbers
 
 from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
@@ -250,7 +251,54 @@ def test_pipes_and_folders_in_place_of_files_are_errors(done, name, make):
         assert len(str(error).splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 400, '{"sessions": 3}', "null"])
+@pytest.mark.parametrize("every", [1, 10**9])
+def test_nobody_counts_to_the_last_epoch_of_a_hostile_run(tiny, tmp_path, every):
+    config = tiny(epochs=10**9, eval_every=every)
+    with RunFolder(tmp_path / "run", config) as folder:
+        folder.resume()
+        folder.append({name: 1 for name in folder.columns})
+        save_arrays(folder.path / "model.params", VALUES)
+        closing = close(folder.path, folder.rows()[-1], "")
+        (folder.path / "DONE").write_text(closing.to_text())
+    check = verify_run(tmp_path / "run")
+    assert check.result == "wrong" and "metrics.csv" in check.why
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["config.json", "metrics.csv", "manifest.json", ".lock"])
+def test_pipes_and_folders_in_an_unfinished_run_are_errors(tiny, tmp_path, name, make):
+    config = tiny(epochs=4)
+    interrupt(config, tmp_path / "run", 2)
+    (tmp_path / "run" / name).unlink()
+    make(tmp_path / "run" / name)
+    with pytest.raises(RunError) as error:
+        train(config, tmp_path / "run")
+    assert len(str(error.value).splitlines()) == 1
+    if name == ".lock":
+        assert load_run(tmp_path / "run").status == "interrupted"
+
+
+STRANGE = ["[" * 100_000, "9" * 400, '{"sessions": 3}', "null", "[1]", '{"sessions": [[]]}']
+STRANGE += ['{"sessions": {}}', '{"sessions": ""}']
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_a_strange_manifest_is_shown_as_damage(tiny, tmp_path, text):
+    keep(tmp_path / "runs" / "mine", tiny(), 3)
+    interrupt(tiny(seed=1), tmp_path / "runs" / "half", 2)
+    for name in ("mine", "half"):
+        (tmp_path / "runs" / name / "manifest.json").write_text(text)
+        run = load_run(tmp_path / "runs" / name)
+        assert run.status == "damaged" and "manifest.json is damaged" in run.why
+        shown = call("runs show", name, "--runs", tmp_path / "runs")
+        assert "manifest.json is damaged" in " ".join(shown.output.split())
+    pytest.importorskip("plotly")
+    page = tmp_path / "report.html"
+    assert call("report --runs", tmp_path / "runs", "--html", page).exit_code == 0
+    assert page.read_text().count("manifest.json is damaged") == 2
+
+
+@pytest.mark.parametrize("text", STRANGE[:4])
 @pytest.mark.parametrize("name", ["config.json", "manifest.json", "DONE"])
 def test_strange_json_is_an_error_of_one_sentence(tiny, tmp_path, name, text):
     config = tiny(epochs=4)

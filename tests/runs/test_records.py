@@ -79,6 +79,16 @@ def test_a_configuration_with_an_unknown_attack_is_read_as_it_is(tiny, tmp_path)
     )
 
 
+def test_a_strange_configuration_of_an_unknown_task_is_an_error(tiny, tmp_path):
+    file = keep(tmp_path / "run", tiny(), 3) / "config.json"
+    values = json.loads(file.read_text())
+    for changes in (dict(epochs="abc"), dict(epochs=None), dict(epochs=True), dict(task=[])):
+        file.write_text(json.dumps({**values, "task": "unknown", **changes}))
+        forget_digests(tmp_path / "run")
+        with pytest.raises(RunError, match="is not the configuration of a run"):
+            load_run(tmp_path / "run")
+
+
 def test_damage_is_reported_and_other_runs_are_read(tiny, tmp_path, capsys):
     keep(tmp_path / "runs" / "good", tiny(), 3)
     keep(tmp_path / "runs" / "x-repeats" / "seed1", tiny(seed=1), 3)

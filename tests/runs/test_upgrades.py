@@ -25,6 +25,9 @@ from slsgd_mx.runs.trainer import train
 from slsgd_mx.sweeps.plan import carry_out, make_plan
 from slsgd_mx.sweeps.pool import Pool
 from slsgd_mx.tasks.build import build_task
+from slsgd_mx.tasks.images.sizes import Images
+from slsgd_mx.tasks.lstm.sizes import Lstm
+from slsgd_mx.tasks.problems.sizes import Problem
 from slsgd_mx.tasks.sizes import SIZES
 
 WRITTEN = Path(__file__).parent / "written_by_0.1.0"
@@ -168,6 +171,31 @@ def test_identities_stay_as_they_are(values, identity):
     assert RunConfig(**values).identity == identity
 
 
+@pytest.mark.parametrize(
+    "sizes, identity",
+    [
+        (
+            Lstm(
+                data="wikitext2", partition="shuffled", vocab_size=33_278, bptt=35,
+                device_batches=32, loss_batches=3_200, test_batches=350, width=200,
+            ),
+            "d813f3e12a38",
+        ),
+        (
+            Problem(
+                objective="quadratic", population="symmetric", dimension=10, samples=20,
+                heterogeneity=1.0, curvature=0.0, noise=1.0, mu=1.0, L=4.0, waves=0.5, radius=5.0,
+                instance=0,
+            ),
+            "b739225ef67e",
+        ),
+        (Images(partition="balanced", structure=""), "3e18e1ef63cb"),
+    ],
+)  # fmt: skip
+def test_identities_of_all_sizes_stay_as_they_are(sizes, identity):
+    assert RunConfig(sizes=sizes).identity == identity
+
+
 def test_a_new_field_at_its_frozen_default_leaves_identities_alone(monkeypatch):
     before = RunConfig(b=2).identity
     asdict = dataclasses.asdict
@@ -185,6 +213,7 @@ def test_names_show_what_was_varied():
         assert f"-{word}-" in slug
     assert "-H2to7-" in RunConfig(local_steps=(2, 7)).slug
     assert "-scale3-" in RunConfig(q=1, attack="gaussian", attack_scale=3).slug
+    assert "-deadline2.5-" in RunConfig(deadline=2.5).slug
 
 
 # ---- names of 0.1.0 ------------------------------------------------------------------------

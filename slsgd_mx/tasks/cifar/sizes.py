@@ -10,6 +10,7 @@ from slsgd_mx.validation import require_name, require_whole
 from slsgd_mx.workloads import in_a_name
 
 DATA = ("cifar10", "synthetic")
+MOST_WIDTH = 1024  # the largest layer has 2**30 weights then, and MXNet's arrays less than 2**31
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Cifar(ImageSizes):
 
     def validate(self, n: int) -> None:
         require_name("data", self.data, DATA)
-        require_whole(self, width=1)
+        require_whole(self, most=MOST_WIDTH, width=1)
         super().validate(n)
 
     def sample(self, images: int) -> Cifar:

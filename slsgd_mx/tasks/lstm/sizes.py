@@ -10,6 +10,8 @@ from slsgd_mx.workloads import Sizes
 
 DATA = ("wikitext2", "synthetic")
 PARTITIONS = ("shuffled", "consecutive")
+MOST_VALUES = 2**31 - 1  # of an MXNet array, such as the embedding
+MOST_WIDTH = 2**14  # the state has 2**30 weights then
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,10 @@ class Lstm(Sizes):
     def validate(self, n: int) -> None:
         require_name("data", self.data, DATA)
         require_name("partition", self.partition, PARTITIONS)
-        lowest = dict(bptt=1, device_batches=1, loss_batches=1, test_batches=1, width=1)
+        lowest = dict(bptt=1, device_batches=1, loss_batches=1, test_batches=1)
         require_whole(self, vocab_size=3, **lowest)
+        most = min(MOST_WIDTH, MOST_VALUES // self.vocab_size)
+        require_whole(self, most=most, width=1)
         if self.data == "synthetic":
             legal = "20 <= vocab_size <= 100000 for synthetic text"
             require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
