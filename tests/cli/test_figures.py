@@ -70,8 +70,8 @@ WHERE = {  # options of some figures, except those that vary it themselves
     [
         (["--k", "3"], "No such option"),
         (["-k", "3"], "b=2 is out of range for k=3"),
-        (["--repeats", "0"], "0 is not in the range x>=1"),
-        (["--jobs", "0"], "0 is not in the range x>=1"),
+        (["--repeats", "0"], "0 is not in the range 1<=x<=10000"),
+        (["--jobs", "0"], "0 is not in the range 1<=x<=10000"),
         (["--preset", "huge"], "'huge' is not one of"),
         (["--epochs", "0"], "epochs=0 is out of range: needs epochs >= 1"),
         (["--seed", "-1"], "seed=-1 is out of range: needs seed >= 0"),

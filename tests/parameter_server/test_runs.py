@@ -158,7 +158,7 @@ def test_launch_command(command, tmp_path):
     [
         (["launch"], "after -- comes a training command (cifar, lstm"),
         (["launch", "--", "fig3"], "not 'fig3'"),
-        (["launch", "--workers", "0", "--", "cifar"], "0 is not in the range x>=1"),
+        (["launch", "--workers", "0", "--", "cifar"], "0 is not in the range 1<=x<=10000"),
         (["launch", "--patience", "1", "--", "cifar"], "patience=1 is out of range: needs"),
         (["launch", "--deadline", "-2", "--", "cifar"], "deadline=-2 is out of range: needs"),
         (["launch", "--", "cifar", "--b", "9"], "b=9 is out of range for k=10"),

@@ -65,7 +65,7 @@ def test_the_command_from_nothing_to_the_verdict(elsewhere):
     [
         (["thm3"], "'thm3' is not one of 'thm1', 'thm2', 'prop1', 'all'"),
         (["prop1", "--seeds", "0"], "0 is not in the range 1<=x<=1000"),
-        (["prop1", "--jobs", "0"], "0 is not in the range x>=1"),
+        (["prop1", "--jobs", "0"], "0 is not in the range 1<=x<=10000"),
     ],
 )
 def test_wrong_calls_exit_with_2_and_leave_nothing(elsewhere, line, said):
