@@ -101,9 +101,9 @@ FIGURES: Dict[str, Figure] = {
     "fig11": MetricFigure(FREE, "lstm", {}, {"": each(NO_ATTACK)}),
     "fig12": MetricFigure("{attack}, $q=2$", "lstm", {}, {"": TEXT_Q2}),
     "fig13": MetricFigure(
-        "{attack}, $q=2$, without the curve that diverges",
+        "{attack}, $q=2$, without FedAvg under attack",
         *("lstm", {}, {"": SURVIVORS}),
-        only="leaves out the curve that diverges on the LSTM; fig12 has all of them",
+        only="leaves out FedAvg under attack on the LSTM; fig12 has all of them",
     ),
     "attacker-start": MetricFigure(
         "{attack}, $q=2$, balanced partition",

@@ -48,7 +48,7 @@ def test_every_figure_has_its_curves_on_images(name):
     loss = 1.0 if isinstance(FIGURES[name], ReachFigure) else None
     variant = Variant("smoke", {}, loss=loss, task="images")
     if name == "fig13":
-        with pytest.raises(ConfigError, match="leaves out the curve that diverges on the LSTM"):
+        with pytest.raises(ConfigError, match="leaves out FedAvg under attack on the LSTM"):
             figure_of(name, variant)
         return
     usual = Variant("smoke", {}, repeats=1)
