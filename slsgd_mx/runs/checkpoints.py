@@ -35,6 +35,13 @@ def save_checkpoint(folder: Path, epoch: int, values: Values, notes: Dict[str, A
     return path
 
 
+def delete_checkpoints(folder: Path, kept: int) -> None:
+    """Delete all but the newest ones; a folder that has the name of one is not ours."""
+    for path in list_checkpoints(folder)[kept:]:
+        if not path.is_dir():
+            path.unlink()
+
+
 def is_intact(path: Path) -> bool:
     try:
         return path.name.split(".")[1] == digest(path)

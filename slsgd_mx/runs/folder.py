@@ -32,7 +32,12 @@ import numpy as np
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.rules.pipeline import find_rule
-from slsgd_mx.runs.checkpoints import list_checkpoints, load_newest, save_checkpoint
+from slsgd_mx.runs.checkpoints import (
+    delete_checkpoints,
+    list_checkpoints,
+    load_newest,
+    save_checkpoint,
+)
 from slsgd_mx.runs.manifest import differences, read_sessions, write_sessions
 from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
@@ -135,8 +140,7 @@ class RunFolder:
                 files.warn(f"{self.path / 'DONE'} was lost: it is restored from manifest.json")
                 text = read_closing(self.path).to_text()
                 files.write_atomically(self.path / "DONE", text.encode())
-                for old in list_checkpoints(self.path / "checkpoint"):
-                    old.unlink()
+                delete_checkpoints(self.path / "checkpoint", kept=0)
 
     def rows(self) -> List[Row]:
         """The complete rows of metrics.csv."""
@@ -255,8 +259,7 @@ class RunFolder:
             }
             files.sync(self.path / PUSHES)
             save_checkpoint(folder, epoch, values, {**notes, "digests": digests})
-            for old in list_checkpoints(folder)[KEPT_CHECKPOINTS:]:
-                old.unlink()
+            delete_checkpoints(folder, KEPT_CHECKPOINTS)
 
     def begin_session(self, session: Dict[str, Any]) -> None:
         """Record what computes from here on; a resumed run must continue on the same data."""
@@ -321,8 +324,7 @@ class RunFolder:
             closing = close(self.path, self.rows()[-1], self._data_of_sessions())
             write_sessions(self.path, self.sessions(), closing)
             files.write_atomically(self.path / "DONE", closing.to_text().encode())
-            for old in list_checkpoints(self.path / "checkpoint"):
-                old.unlink()
+            delete_checkpoints(self.path / "checkpoint", kept=0)
 
     def _rows_until(self, epoch: int) -> List[Row]:
         """The rows up to a checkpoint; a RunError if one is missing or damaged."""

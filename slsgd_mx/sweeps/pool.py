@@ -76,6 +76,8 @@ class Pool:
             self._hand_out(waiting, results, notify)
             for child in self._readable():
                 for message in child.read():
+                    if child not in self.busy:  # told to stop when its job had just ended
+                        break
                     if message["event"] == "end":
                         self._end(child, _result(message), results, notify)
                     else:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from typing import Iterator, List
+import sys
+from typing import Any, Callable, Iterator, List
 
 _received: List[int] = []
 _held: List[bool] = []
+_hooks: List[Callable[[Any], object]] = []  # what Python called before for what it discards
 
 
 def install() -> None:
@@ -21,6 +23,9 @@ def install() -> None:
     Under ``nohup``, SIGHUP stays ignored.
     """
     _received.clear()
+    if sys.unraisablehook is not _say_nothing:
+        _hooks[:] = [sys.unraisablehook]
+        sys.unraisablehook = _say_nothing
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _handle)
@@ -52,3 +57,9 @@ def _handle(number: int, frame: object) -> None:
     _received.append(number)
     if not _held:
         raise KeyboardInterrupt(number)
+
+
+def _say_nothing(discarded: Any) -> None:
+    """Python would print that it discards a KeyboardInterrupt; ``check`` raises it again."""
+    if not (_received and discarded.exc_type is KeyboardInterrupt):
+        _hooks[0](discarded)

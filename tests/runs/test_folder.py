@@ -9,7 +9,7 @@ import pytest
 from helpers.run_folders import VALUES, bits, cut, flip, leftovers, made_up_row
 
 from slsgd_mx.errors import ConfigError, DivergedError, RunError
-from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
+from slsgd_mx.runs.folder import KEPT_CHECKPOINTS, RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.system.files import digest, load_arrays, save_arrays, write_atomically
 
@@ -173,6 +173,19 @@ def test_no_sound_checkpoint_is_an_error_that_loses_nothing(run_folder, folder):
         run_folder.resume()
     assert (folder / "metrics.csv").read_bytes() == before
     assert len(list_checkpoints(folder / "checkpoint")) == 2
+
+
+def test_a_folder_that_has_the_name_of_an_old_checkpoint_is_left_alone(run_folder, folder):
+    run_folder.save_checkpoint(1, VALUES, {})
+    (old,) = list_checkpoints(folder / "checkpoint")
+    old.unlink()
+    (old / "mine").mkdir(parents=True)
+    for epoch in (2, 3, 4):
+        run_folder.save_checkpoint(epoch, VALUES, {})
+    assert len(list_checkpoints(folder / "checkpoint")) == KEPT_CHECKPOINTS + 1
+    run_folder.append(made_up_row(run_folder, 1))
+    run_folder.finish(VALUES)
+    assert list_checkpoints(folder / "checkpoint") == [old] and (old / "mine").exists()
 
 
 def test_other_files_are_no_checkpoints(run_folder, folder):

@@ -255,6 +255,24 @@ def test_a_job_whose_process_is_killed_once_is_resumed(pool, job, tmp_path, caps
     assert "victim: its process was killed by SIGKILL" in said and "is started again" in said
 
 
+def test_a_process_that_is_told_to_stop_when_its_job_has_ended(pool, job, monkeypatch):
+    """It then reports two ends, of which the first counts."""
+    read, told = Child.read, []
+
+    def read_both(child):
+        messages = read(child)
+        if messages and messages[-1]["event"] == "end" and not told:
+            told.append(child.process.pid)
+            child.process.terminate()
+            while not child.ended:
+                messages += read(child)
+        return messages
+
+    monkeypatch.setattr(Child, "read", read_both)
+    results = pool.run([job("first"), job("second", seed=1)])
+    assert statuses(results) == dict(first="done", second="done") and told
+
+
 def test_an_idle_process_that_died_is_replaced(pool, job):
     assert pool.run([job("first")])["first"].ok
     (idle,) = pool.idle

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -33,14 +34,24 @@ class InterruptedWhenDeleted:
             pass
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+class FailsWhenDeleted:
+    def __del__(self):
+        raise ValueError
+
+
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_swallowed_interrupt_is_raised_by_the_next_check(handlers, number):
+def test_a_swallowed_interrupt_is_raised_by_the_next_check(handlers, monkeypatch, number):
+    """And Python does not say that it was swallowed."""
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: said.append(found.exc_type))
+    signals.install()
     signals.check()  # no signal yet
     InterruptedWhenDeleted(number)
     with pytest.raises(KeyboardInterrupt) as caught:
         signals.check()
-    assert caught.value.args == (number,)
+    assert caught.value.args == (number,) and said == []
+    FailsWhenDeleted()
+    assert said == [ValueError]
 
 
 def test_under_nohup_a_closed_session_does_not_interrupt(handlers):
