@@ -183,9 +183,8 @@ class RunConfig:
         object.__setattr__(self, name, float(value))
 
     def _validate(self) -> None:
-        whole = dict(n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1, eval_every=1)
-        require_whole(self, alpha_decay_epoch=0, **whole)
-        require_whole(self, most=math.inf, seed=0)
+        require_whole(self, n=1, k=1, b=0, q=0, epochs=1, passes=1, batch_size=1)
+        require_whole(self, most=math.inf, seed=0, alpha_decay_epoch=0, eval_every=1)
         if self.partition_seed is not None:
             require_whole(self, most=math.inf, partition_seed=0)
         require(self.k <= self.n, "k", self.k, f"1 <= k <= n={self.n}")
@@ -204,7 +203,8 @@ class RunConfig:
         require(has_effect, "precision", self.precision, legal)
         if self.local_steps is not None:
             if not _are_bounds(self.local_steps):
-                raise ConfigError(f"local_steps={self.local_steps!r} must be two whole numbers")
+                wrong = f"local_steps={self.local_steps!r} must be two whole numbers"
+                raise ConfigError(f"{wrong}, 1 <= MIN <= MAX <= {MOST}")
             low, high = self.local_steps
             legal = f"1 <= MIN <= MAX <= {MOST}"
             require(1 <= low <= high <= MOST, "local_steps", f"{low}:{high}", legal)
@@ -319,9 +319,9 @@ class RunConfig:
         return t % self.eval_every == 0 or t == self.epochs
 
     def evaluations(self, until: int, most: int) -> List[int]:
-        """The first epochs up to ``until`` that are evaluated, at most so many.
+        """The first epochs up to ``until`` <= T that are evaluated, at most so many.
 
-        T may be any number, also one that nobody can count up to.
+        Nobody counts to T, which may be large in somebody else's configuration.
         """
         every = range(self.eval_every, until + 1, self.eval_every)[:most]
         last = until == self.epochs and until % self.eval_every and len(every) < most

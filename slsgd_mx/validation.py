@@ -70,9 +70,10 @@ def require_whole(config: object, most: float = MOST, **lowest: int) -> None:
     """Raise a ConfigError unless each named attribute is an int from its lower bound to `most`."""
     for name, least in lowest.items():
         value = getattr(config, name)
+        legal = f"{least} <= {name} <= {most}" if most < MOST else f"{name} >= {least}"
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigError(f"{name}={value!r} must be a whole number, {name} >= {least}")
-        require(value >= least, name, value, f"{name} >= {least}")
+            raise ConfigError(f"{name}={value!r} must be a whole number, {legal}")
+        require(value >= least, name, value, legal)
         require(value <= most, name, value, f"{least} <= {name} <= {most}")
 
 

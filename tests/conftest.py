@@ -128,7 +128,9 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("SLSGD_MX_DATA", str(tmp_path / "no-data"))
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
+    hook = sys.unraisablehook
     yield
+    sys.unraisablehook = hook
     for number, handler in before.items():
         signal.signal(number, handler)
 

@@ -84,10 +84,10 @@ def sizes(**changes):
         ),
         (dict(passes=10**30), "needs 1 <= passes <= 1000000000"),
         (dict(local_steps=(1, 10**30)), "needs 1 <= MIN <= MAX <= 1000000000"),
-        (sizes(width=1025), "width=1025 is out of range: needs 1 <= width <= 1024"),
+        (sizes(width=1931), "width=1931 is out of range: needs 1 <= width <= 1930"),
         (dict(sizes=Lstm(width=16_385)), "needs 1 <= width <= 16384"),
         (dict(sizes=Lstm(vocab_size=10**6, width=3000)), "needs 1 <= width <= 2147"),
-        (sizes(width=0), "width=0 is out of range: needs width >= 1"),
+        (sizes(width=0), "width=0 is out of range: needs 1 <= width <= 1930"),
     ],
 )
 def test_out_of_range_is_refused_with_value_and_range(values, message):

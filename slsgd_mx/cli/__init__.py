@@ -90,9 +90,14 @@ class Commands(click.Group):
                 raise Failure(why, 1) from error
             if isinstance(error, (ImportError, OSError)):
                 raise failure(error) from error
-            if isinstance(error, MemoryError) or "Failed to allocate" in str(error):  # MXNet
-                raise Failure(OUT_OF_MEMORY, 1) from error
+            if is_out_of_memory(error):
+                raise failure(error) from error
             raise
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    mxnets = any(words in str(error) for words in ("Failed to allocate", "bad_alloc"))
+    return isinstance(error, MemoryError) or mxnets
 
 
 def failure(error: BaseException) -> Failure:
@@ -102,6 +107,8 @@ def failure(error: BaseException) -> Failure:
         number = error.args[0] if error.args else signal.SIGINT
         code = 128 + (number if number in (signal.SIGTERM, signal.SIGHUP) else signal.SIGINT)
         return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
+    if is_out_of_memory(error):
+        return Failure(f"{OUT_OF_MEMORY} ({(str(error).splitlines() or ['MemoryError'])[-1]})", 1)
     # an error without an exit code: MXNet cannot be imported, or standard output is closed
     return Failure(str(error), getattr(error, "exit_code", 1))
 

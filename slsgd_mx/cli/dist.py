@@ -33,7 +33,7 @@ def dist() -> None:
 
 def _play(role: Callable, *arguments: object) -> None:
     """Play a role; after a failure leave at once, because MXNet would wait for lost processes."""
-    from slsgd_mx.cli import failure
+    from slsgd_mx.cli import failure, is_out_of_memory
     from slsgd_mx.errors import DivergedError, SlsgdError
     from slsgd_mx.parameter_server.node import Cluster
 
@@ -46,8 +46,11 @@ def _play(role: Callable, *arguments: object) -> None:
         shown = failure(error)
         shown.show()
         code = shown.exit_code
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if is_out_of_memory(error):
+            failure(error).show()
+        else:
+            traceback.print_exc()
         code = 1
     sys.stderr.flush()
     os._exit(code)

@@ -39,7 +39,7 @@ def wants_json() -> bool:
 
 def say(text: str = "", nl: bool = True) -> None:
     """Print a line for people: on standard output, or on standard error with ``--json``."""
-    legible = as_given(text).encode(errors="backslashreplace").decode()  # half of a character
+    legible = as_given(text).encode(errors="backslashreplace").decode()  # lone surrogates
     click.echo(legible, nl=nl, err=wants_json())
 
 

@@ -94,8 +94,9 @@ def _document(step: Step, figures: Sequence[str]) -> Dict[str, Any]:
 
 def _list_steps(plan: Plan, users: Mapping[RunConfig, Sequence[str]]) -> None:
     """Print a line for each run: its epochs, in what it differs, where it starts, who needs it."""
+    not_begun = {"sessions": []}
     runs = [
-        Run(step.folder, step.config.to_dict(), {}, {}, step.outcome.state, step.start)
+        Run(step.folder, step.config.to_dict(), not_begun, {}, step.outcome.state, step.start)
         for step in plan.steps
     ]
     names = short_names((step.folder for step in plan.steps), plan.home)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
+import re
 import tempfile
 from importlib import import_module
 from pathlib import Path
@@ -92,10 +92,10 @@ class RunName(click.ParamType):
 def _is_plain(word: str) -> bool:
     """Whether a shell takes a word as it is: whoever shared a run has chosen its folder's name.
 
-    >>> [_is_plain(word) for word in ("runs/mine", "my run", "$(rm x)", "a\nb", "")]
-    [True, False, False, False, False]
+    >>> [_is_plain(word) for word in ("runs/mine", "my run", "$(rm x)", "a\\nb", "", "--help")]
+    [True, False, False, False, False, False]
     """
-    return shlex.quote(word) == word
+    return re.fullmatch(r"[\w./@%+:,][\w./@%+:,=-]*", word) is not None
 
 
 class NameIn(click.ParamType):

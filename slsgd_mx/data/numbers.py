@@ -10,6 +10,7 @@ from typing import Dict, List, Tuple, Union
 
 import numpy as np
 
+from slsgd_mx.errors import DataError
 from slsgd_mx.system.libraries import Library, address, find_library
 
 VERSION = 2  # of the interface of numbers.c
@@ -111,7 +112,7 @@ class Table:
         """Make room for more words of this size; half of the places remain free."""
         used = int(self.ends[self.count - 1])
         if used + size >= 1 << 32:
-            raise MemoryError("a text has more than 4 GB of different words")
+            raise DataError("the different words of a text have more than 4 GB, which is the most")
         self.text = _grow(self.text, used, used + size + PAD)
         self.ends = _grow(self.ends, self.count, self.count + words)
         if len(self.places) >= 2 * (self.count + words):

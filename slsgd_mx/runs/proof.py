@@ -92,7 +92,7 @@ def _from_done(path: Path) -> Optional[Closing]:
 
 
 def _from_manifest(folder: Path) -> Optional[Closing]:
-    try:
+    try:  # not read_manifest: here a damaged manifest is as good as none
         stored = json.loads(read_text(folder / "manifest.json"))["finished"]
         return Closing(dict(stored["last"]), _known(dict(stored["digests"])))
     except (OSError, RunError, ValueError, KeyError, TypeError, RecursionError):

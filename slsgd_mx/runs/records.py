@@ -205,9 +205,13 @@ def _read_configuration(folder: Path) -> Dict[str, Any]:
         values = parse_json(read_text(file))
     except ValueError as error:
         raise RunError(f"{file} is damaged: {error}") from error
-    kinds = {"task": str, "epochs": int}
-    if not isinstance(values, dict) or any(type(values.get(n)) is not kinds[n] for n in kinds):
+    if not isinstance(values, dict):
         raise RunError(f"{file} is not the configuration of a run")
+    for name, kind, legal in (("task", str, "a name"), ("epochs", int, "a whole number")):
+        value = values.get(name)
+        if type(value) is not kind:
+            wrong = f"{name}={value!r:.40} is not {legal}"
+            raise RunError(f"{file} is not the configuration of a run: {wrong}")
     return values
 
 

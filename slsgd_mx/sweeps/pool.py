@@ -116,7 +116,8 @@ class Pool:
         """An idle process that is still alive and has that precision, or a new one."""
         while self.idle:
             child = self.idle.pop()
-            if child.process.poll() is None and child.job.precision == precision:
+            free = child.process.poll() is None and not child.has_reported()  # else it was stopped
+            if free and child.job.precision == precision:
                 return child
             child.close()  # its input ends, so it exits
             child.process.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -34,6 +35,12 @@ class Reader:
     def __init__(self, pipe: BinaryIO) -> None:
         self.pipe, self.ended = pipe, False
         self._rest = b""
+
+    def has_reported(self) -> bool:
+        """Whether ``read`` would return at once, with messages or because there are no more."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.pipe, selectors.EVENT_READ)
+            return bool(selector.select(timeout=0))
 
     def read(self) -> List[Message]:
         """Wait for data and return the messages completed by it; set ``ended`` after the last."""

@@ -60,6 +60,6 @@ def _handle(number: int, frame: object) -> None:
 
 
 def _say_nothing(discarded: Any) -> None:
-    """Python would print that it discards a KeyboardInterrupt; ``check`` raises it again."""
+    """Python would print that it discards a KeyboardInterrupt, which ``check`` raises again."""
     if not (_received and discarded.exc_type is KeyboardInterrupt):
         _hooks[0](discarded)

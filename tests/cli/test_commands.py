@@ -55,7 +55,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("cifar --local-steps 3:1", "local_steps=3:1 is out of range: needs 1 <= MIN <= MAX"),
         ("cifar --repeats 0", "0 is not in the range 1<=x<=10000"),
         ("cifar --threads 10000000000", "10000000000 is not in the range 1<=x<=10000"),
-        ("cifar --width 10000000000", "needs 1 <= width <= 1024"),
+        ("cifar --width 10000000000", "needs 1 <= width <= 1930"),
         ("cifar --selection permutation -k 7", "a divisor of n=100"),
         ("cifar --data mnist", "'mnist' is not one of cifar10, synthetic"),
         ("cifar --nonsense", "No such option"),
@@ -107,6 +107,7 @@ def test_too_little_memory_is_one_sentence(monkeypatch, error):
     monkeypatch.setattr("slsgd_mx.runs.trainer.build_task", fail)
     result = call(f"cifar {TINY}")
     assert result.exit_code == 1 and "this needs more memory than there is" in result.output
+    assert len(result.output.splitlines()) == 1
 
 
 def test_options_of_launch_reach_the_launcher(monkeypatch):

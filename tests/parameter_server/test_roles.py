@@ -12,11 +12,11 @@ import pytest
 from slsgd_mx.core.collusion import Settings
 from slsgd_mx.core.server import Update
 from slsgd_mx.errors import LostError
-from slsgd_mx.parameter_server import client, launcher, roles
+from slsgd_mx.parameter_server import client, launcher, node, roles
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
 from slsgd_mx.parameter_server.launcher import FAILED_CHECK, Options, launch, play_role
 from slsgd_mx.parameter_server.losses import MalformedError
-from slsgd_mx.parameter_server.node import Cluster
+from slsgd_mx.parameter_server.node import Cluster, Node
 from slsgd_mx.parameter_server.protocol import Phase, Status
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.system import signals
@@ -69,6 +69,37 @@ def test_a_worker_that_is_told_to_stop_ends_as_interrupted(monkeypatch):
         signals.check()
     with pytest.raises(KeyboardInterrupt):
         signals.check()
+
+
+class Ended(BaseException):
+    """The process would end now."""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_worker_that_is_leaving_is_not_interrupted(monkeypatch, leaves):
+    lost = Node(CLUSTER, "worker", 15)
+    lost.kv = SimpleNamespace(handle=1)
+
+    def dead(handle, group, number, limit):
+        number._obj.value = 1
+
+    lost._lib = SimpleNamespace(MXKVStoreGetRank=lambda *_: 0, MXKVStoreGetNumDeadNode=dead)
+    sent = []
+
+    def exit_with(code):
+        raise Ended(code)
+
+    monkeypatch.setattr(node.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(node.os, "kill", lambda pid, number: sent.append(number))
+    monkeypatch.setattr(node.os, "_exit", exit_with)
+    monkeypatch.setattr(node, "say", lambda text: setattr(lost, "_left", leaves))
+    if leaves:
+        lost._watch()
+    else:
+        with pytest.raises(Ended):
+            lost._watch()
+    assert sent == ([] if leaves else [signal.SIGTERM])
+    assert lost.lost == "no heartbeat from the scheduler for 15 seconds"
 
 
 # ---- the launcher --------------------------------------------------------------------------

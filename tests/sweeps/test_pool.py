@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -255,20 +256,24 @@ def test_a_job_whose_process_is_killed_once_is_resumed(pool, job, tmp_path, caps
     assert "victim: its process was killed by SIGKILL" in said and "is started again" in said
 
 
-def test_a_process_that_is_told_to_stop_when_its_job_has_ended(pool, job, monkeypatch):
-    """It then reports two ends, of which the first counts."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_process_that_is_told_to_stop_when_its_job_has_ended(pool, job, monkeypatch, at_once):
+    """It then reports two ends, of which the first counts, whether they are read at once or not."""
     read, told = Child.read, []
 
-    def read_both(child):
+    def read_and_stop(child):
         messages = read(child)
         if messages and messages[-1]["event"] == "end" and not told:
             told.append(child.process.pid)
             child.process.terminate()
-            while not child.ended:
+            while not child.has_reported():
+                time.sleep(0.01)
+            while at_once and not child.ended:
                 messages += read(child)
+            monkeypatch.setattr(child.process, "poll", lambda: None)  # it still ends
         return messages
 
-    monkeypatch.setattr(Child, "read", read_both)
+    monkeypatch.setattr(Child, "read", read_and_stop)
     results = pool.run([job("first"), job("second", seed=1)])
     assert statuses(results) == dict(first="done", second="done") and told
 

@@ -15,9 +15,11 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def handlers():
     """Install the handlers; restore those of pytest afterwards."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
+    hook, hooks = sys.unraisablehook, signals._hooks[:]
     signals.install()
     yield
     signals.install()  # discards the recorded signals
+    sys.unraisablehook, signals._hooks[:] = hook, hooks
     for number, handler in before.items():
         signal.signal(number, handler)
 

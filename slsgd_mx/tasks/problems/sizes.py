@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Tuple
 
@@ -48,7 +49,8 @@ class Problem(Sizes):
     def validate(self, n: int) -> None:
         require_name("objective", self.objective, OBJECTIVE_NAMES)
         require_name("population", self.population, POPULATION_NAMES)
-        require_whole(self, dimension=1, samples=1, instance=0)
+        require_whole(self, dimension=1, samples=1)
+        require_whole(self, most=math.inf, instance=0)
         for name in ("heterogeneity", "noise", "mu", "waves", "radius"):
             value = getattr(self, name)
             require(0 <= value <= 1e6, name, value, f"0 <= {name} <= 1e6")
