@@ -1,5 +1,5 @@
 #!/bin/sh
-# Figure 13: LSTM, permuted labels, q=2, without the curve that diverges. Metrics over epochs.
+# Figure 13: LSTM, permuted labels, q=2, without FedAvg under attack. Metrics over epochs.
 #   experiments/fig13.sh                     as published
 #   experiments/fig13.sh --preset laptop     real data, hours
 #   experiments/fig13.sh --preset smoke      embedded synthetic data, minutes
