@@ -141,9 +141,10 @@ def test_too_short_a_text_is_refused_with_the_legal_range(tiny, folder, changes,
         (dict(vocab_size=2), "vocab_size=2 is out of range: needs vocab_size >= 3"),
         (dict(vocab_size=19), "vocab_size=19 is out of range: needs 20 <= vocab_size <= 100000"),
         (dict(width=1.5), "width=1.5 must be a whole number"),
+        (dict(width=0), "width=0 is out of range: needs 1 <= width <= 16384"),
         *(
             ({name: 0}, f"{name}=0 is out of range: needs {name} >= 1")
-            for name in ("bptt", "device_batches", "loss_batches", "test_batches", "width")
+            for name in ("bptt", "device_batches", "loss_batches", "test_batches")
         ),
         (dict(loss_batches=25), "needs 1 <= loss_batches <= n * device_batches = 24"),
     ],
