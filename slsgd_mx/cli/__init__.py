@@ -88,9 +88,7 @@ class Commands(click.Group):
             why = explain_failure(error)
             if why:
                 raise Failure(why, 1) from error
-            if isinstance(error, (ImportError, OSError)):
-                raise failure(error) from error
-            if is_out_of_memory(error):
+            if isinstance(error, (ImportError, OSError)) or is_out_of_memory(error):
                 raise failure(error) from error
             raise
 
