@@ -37,7 +37,7 @@ class FigurePreset:
     reach: Mapping[str, Changes] = field(default_factory=dict)  # by ``ReachFigure.loss``
 
 
-# The losses of laptop are those that alpha=1, seed 0, reaches after about two thirds of the epochs
+# The losses of laptop are those that alpha=1, seed 0, reaches after more than half of the epochs
 # (b=2 in Figure 5: epoch 33 of 60; pass=1 in Figure 6: epoch 16 of 24), fixed before any other cell
 # was run; those of smoke are round numbers.
 FIGURE_PRESETS: Dict[str, FigurePreset] = {
