@@ -7,6 +7,7 @@ blocked port there is a finding and not the end of this command.
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import platform
 import select
@@ -19,9 +20,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from slsgd_mx.errors import SlsgdError
-from slsgd_mx.system.machine import cpu_flags
+from slsgd_mx.system.machine import cpu_flags, total_memory
+from slsgd_mx.system.precision import FLAGS
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended
-from slsgd_mx.system.threads import VARIABLE, available_cores, thread_count
+from slsgd_mx.system.threads import VARIABLE, available_cores, cores_to_share, thread_count
 
 PATIENCE = 90.0  # seconds for MXNet, and again for the parameter server
 LITTLE_DISK, LITTLE_MEMORY = 1e9, 2e9  # bytes
@@ -85,29 +87,29 @@ def check_cores() -> Check:
     value = os.environ.get(VARIABLE)
     said = f"{VARIABLE}={value}" if value else f"{VARIABLE} is not set"
     one = "a run uses 1 thread" if thread_count() == 1 else f"a run uses {thread_count()} threads"
-    return Check("cores", None, f"{cores}; {said}: {one}; sweeps use every core")
+    return Check("cores", None, f"{cores}; {said}: {one}, sweeps share {cores_to_share()}")
 
 
 def check_memory() -> Check:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    free = available_memory()
-    text = f"{total / 1e9:.1f} GB" + (f", {free / 1e9:.1f} GB available" if free else "")
-    little = (free or total) < LITTLE_MEMORY
+    total = total_memory()
+    free = min(available_memory(), total)
+    text = f"{total / 1e9:.1f} GB" + (f", {free / 1e9:.1f} GB available" if free < total else "")
+    little = free < LITTLE_MEMORY
     return Check("memory", None, text + "; the paper's networks need 1.1 GB a process" * little)
 
 
-def available_memory() -> Optional[float]:
-    """Bytes that new processes can use; None where the system does not say."""
+def available_memory() -> float:
+    """Bytes that new processes can use; infinite where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
-        return None
+        return math.inf
     values = {line.split(":")[0]: line.split()[1] for line in lines}
-    return float(values["MemAvailable"]) * 1024 if "MemAvailable" in values else None
+    return float(values.get("MemAvailable", "inf")) * 1024
 
 
 def check_bfloat16() -> Check:
-    flags = cpu_flags() & {"avx512_bf16", "amx_bf16"}
+    flags = cpu_flags() & set(FLAGS)
     text = f"yes ({', '.join(sorted(flags))})" if flags else "no: this CPU has no such instructions"
     return Check("bfloat16", None, text)
 

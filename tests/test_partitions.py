@@ -196,6 +196,7 @@ def test_similarity_mixes_a_share_and_sorts_the_rest():
     "parts, said",
     [
         ([[0, 1], [2], [3]], None),  # sample 4 is on no device
+        ([np.array([device], np.uint64) for device in range(3)], None),
         ([[0, 1], [], [3]], "partition own leaves device 1 of n=3 empty: every device needs"),
         ([[0, 1], [2, 3]], "partition own returned 2 devices: needs n=3"),
         ([[0, 1], [2], [5]], "gives device 2 samples 5 to 5: needs 0 <= sample <= 4"),

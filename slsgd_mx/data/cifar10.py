@@ -21,6 +21,7 @@ import numpy as np
 from slsgd_mx.data import reading
 from slsgd_mx.data.archives import read_tar
 from slsgd_mx.data.images import CLASSES, CROP, ImageData, prepare
+from slsgd_mx.data.registry import CIFAR10
 from slsgd_mx.data.safe_pickle import UnsafePickle, read_pickle
 from slsgd_mx.errors import DataError
 from slsgd_mx.validation import check_between
@@ -28,7 +29,6 @@ from slsgd_mx.validation import check_between
 PIXELS = 3 * 32 * 32
 RECORD = 1 + PIXELS  # label byte first
 BATCH_IMAGES = 10_000
-STEMS = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")  # the test batch comes last
 
 PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)  # types of regular files
 
@@ -38,7 +38,7 @@ Batch = Tuple[np.ndarray, np.ndarray]  # uint8 (N, 3, 24, 24) and uint8 (N,)
 class Layout(NamedTuple):
     """One of the two official ways to store the batches."""
 
-    files: List[str]
+    files: Tuple[str, ...]  # the test batch comes last
     most: int  # bytes of one file; a larger file is not read
     decode: Callable[[bytearray, str], Batch]
 
@@ -62,7 +62,7 @@ def load_cifar10(
     Raises a DataError if the data is missing, truncated or not what it should be.
     """
     with reading.read_errors(data_dir):
-        place, folder = reading.find_data("cifar10", data_dir, FILES)
+        place, folder = reading.find_data("cifar10", data_dir)
         if folder is None:
             batches = _read_archive(place)
         else:
@@ -144,11 +144,9 @@ def _decode_python(raw: bytearray, what: str) -> Batch:
     return pixels, np.array(labels, dtype=object)  # object: a pickled int may exceed any dtype
 
 
+_BINARY, _PYTHON = CIFAR10.folders
 LAYOUTS = {
-    "cifar-10-batches-bin": Layout(
-        [f"{stem}.bin" for stem in STEMS], BATCH_IMAGES * RECORD, _decode_binary
-    ),
+    _BINARY: Layout(CIFAR10.folders[_BINARY], BATCH_IMAGES * RECORD, _decode_binary),
     # Pixels, labels and file names: the official files have about 31,035,000 bytes.
-    "cifar-10-batches-py": Layout(list(STEMS), 2 * BATCH_IMAGES * RECORD, _decode_python),
+    _PYTHON: Layout(CIFAR10.folders[_PYTHON], 2 * BATCH_IMAGES * RECORD, _decode_python),
 }
-FILES = {folder: layout.files for folder, layout in LAYOUTS.items()}

@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import Dict, Optional
 
-from slsgd_mx.data import cifar10, wikitext2
 from slsgd_mx.data.cifar10 import load_cifar10
 from slsgd_mx.data.reading import data_home, find_data, read_errors
+from slsgd_mx.data.registry import DATASETS
 from slsgd_mx.data.wikitext2 import load_wikitext2
 from slsgd_mx.system.files import write_atomically
 
@@ -24,9 +24,10 @@ MOST_ENTRIES = 500
 
 def remembered_digest(name: str, data_dir: Optional[Path], *amount: int) -> str:
     """The ``digest`` of the data that ``load_cifar10`` or ``load_wikitext2`` returns."""
-    layouts = cifar10.FILES if name == "cifar10" else wikitext2.LAYOUTS
-    place, folder = find_data(name, data_dir, layouts)
-    files = [place] if folder is None else [place / file for file in layouts[folder]]
+    place, folder = find_data(name, data_dir)
+    files = [place]
+    if folder is not None:
+        files = [place / file for file in DATASETS[name].folders[folder]]
     with read_errors(place):
         stats = [(os.path.realpath(path), path.stat()) for path in files]
     seen = [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]

@@ -53,15 +53,15 @@ def pull(url: str, file: RemoteFile, path: Path, progress: bool, report: Announc
     part = part_of(path)
     for file_path in (part, path):
         require_file(file_path)
-    try:
-        with open(part, "ab") as out:
-            _lock(out)
+    with open(part, "ab") as out:
+        _lock(out)
+        try:
             _complete(url, file, out, progress, report)
             os.fsync(out.fileno())
-        os.replace(part, path)
-    finally:
-        if part.exists() and part.stat().st_size == 0:
-            part.unlink()
+            os.replace(part, path)
+        finally:
+            if part.exists() and part.stat().st_size == 0:
+                part.unlink()
     return path
 
 

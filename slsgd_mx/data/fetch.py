@@ -6,6 +6,7 @@ final name is complete.  An interrupted download is continued by the next call.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from functools import partial
@@ -13,26 +14,29 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from slsgd_mx.data.download import MirrorError, part_of, pull, sha256_of
-from slsgd_mx.data.reading import PathLike, data_home
-from slsgd_mx.data.registry import DATASETS, Dataset, RemoteFile
+from slsgd_mx.data.reading import PathLike, data_home, look_in, places_in
+from slsgd_mx.data.registry import DATASETS, RemoteFile
 from slsgd_mx.errors import DataError
 from slsgd_mx.validation import require_name
 
 
 class Location(NamedTuple):
-    """The folder of a data set, its archives and whether each exists, and whether any does."""
+    """The folder of a data set, and whether it is there (unverified)."""
 
     folder: Path
-    files: List[Tuple[Path, bool]]
     present: bool
 
 
 def where(name: str, home: Optional[PathLike] = None) -> Location:
-    """Return where `name` is or would be stored, and which of its archives exist (unverified)."""
-    home = data_home() if home is None else Path(os.path.expanduser(home))
-    paths = [home / name / file.name for file in _dataset(name).files]
-    files = [(path, path.is_file()) for path in paths]
-    return Location(home / name, files, any(exists for _, exists in files))
+    """Return where runs find `name`, its files or an archive; if nowhere, where `fetch` puts it."""
+    places = _places(name, home)
+    for place in places:
+        with contextlib.suppress(DataError):  # something that cannot be read has its name
+            found = look_in(place, name)
+            if found:
+                path, layout = found
+                return Location(path if layout else path.parent, True)
+    return Location(places[0], False)
 
 
 def verify(name: str, home: Optional[PathLike] = None) -> List[Tuple[str, str, str]]:
@@ -41,8 +45,8 @@ def verify(name: str, home: Optional[PathLike] = None) -> List[Tuple[str, str, s
     The status is ``"ok"``, ``"wrong"``, ``"partial"`` (`fetch` continues it) or ``"missing"``; one
     ``"ok"`` is enough, because each archive contains the whole data set.
     """
-    folder = where(name, home).folder
-    return [(file.name, *_status(file, folder)) for file in _dataset(name).files]
+    folder = _places(name, home)[0]
+    return [(file.name, *_status(file, folder)) for file in DATASETS[name].files]
 
 
 def fetch(
@@ -67,7 +71,8 @@ def fetch(
     Raises a DataError if every mirror failed (the message gives each reason), or if the disk is
     full or the folder cannot be written.
     """
-    files, folder = _dataset(name).files, where(name, home).folder
+    folder = _places(name, home)[0]
+    files = DATASETS[name].files
     report = partial(print, file=sys.stderr, flush=True) if progress else (lambda line: None)
     failures: List[str] = []
     try:
@@ -96,9 +101,9 @@ def fetch(
     )
 
 
-def _dataset(name: str) -> Dataset:
+def _places(name: str, home: Optional[PathLike]) -> List[Path]:
     require_name("data", name, DATASETS)
-    return DATASETS[name]
+    return places_in(data_home() if home is None else Path(os.path.expanduser(home)), name)
 
 
 def _status(file: RemoteFile, folder: Path) -> Tuple[str, str]:

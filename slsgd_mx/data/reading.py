@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Iterator, Mapping, Protocol, Sequence, Tuple, Union
+from typing import Iterator, List, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,7 +17,7 @@ ENV_HOME = "SLSGD_MX_DATA"
 PIECE = 1 << 19  # bytes read at once
 
 PathLike = Union[str, os.PathLike]
-Layouts = Mapping[str, Sequence[str]]  # folder that an archive unpacks to -> its files
+Found = Tuple[Path, Optional[str]]  # the folder of the files and its official name, or an archive
 
 
 def data_home() -> Path:
@@ -30,41 +30,55 @@ def data_home() -> Path:
     return Path(pooch.os_cache("slsgd-mx"))
 
 
-def find_data(name: str, data_dir: PathLike | None, layouts: Layouts) -> Tuple[Path, str | None]:
-    """Find a data set of `DATASETS`: return (folder of its files, layout), or (archive, None).
+def find_data(name: str, data_dir: PathLike | None) -> Found:
+    """Find a data set of `DATASETS`: its folder and that one's official name, or (archive, None).
 
-    `data_dir` is a folder that contains the files, one of the `layouts` or an official archive; or
+    `data_dir` is a folder that contains the files, an official folder or an official archive; or
     an archive; by default the folder that ``slsgd-mx data fetch`` fills.  If nothing is found, the
     message of the DataError lists the ways to get the data.
     """
     if data_dir is None:
-        places = [data_home() / name, data_home()]
+        places = places_in(data_home(), name)
     else:
         places = [Path(os.path.expanduser(data_dir))]
-    archives = [file.name for file in DATASETS[name].files]
     for place in places:
-        if not place.is_dir():
-            require_file(place)
-        if place.is_file():
-            return place, None
-        for layout, names in layouts.items():
-            for folder in (place / layout, place):
-                if any((folder / file).is_file() for file in names):
-                    return folder, layout
-        for archive in archives:
-            require_file(place / archive)
-            if (place / archive).is_file():
-                return place / archive, None
-    title, size = DATASETS[name].title, DATASETS[name].files[0].bytes // 10**6
-    first = next(iter(layouts.values()))[0]
+        found = look_in(place, name)
+        if found:
+            return found
+    dataset = DATASETS[name]
+    title, size = dataset.title, dataset.files[0].bytes // 10**6
+    archives = [file.name for file in dataset.files]
+    first = next(iter(dataset.folders.values()))[0]
     raise DataError(
         f"{title} not found in {places[0]}. Three ways to get it:\n"
         f"  slsgd-mx data fetch {name:<9}   download the official archive ({size} MB)\n"
-        f"  --data-dir DIR                  DIR is or contains {' or '.join(layouts)}\n"
+        f"  --data-dir DIR                  DIR is or contains {' or '.join(dataset.folders)}\n"
         f"                                  (with {first} and so on),\n"
         f"                                  or {' or '.join(archives)}\n"
         f"  --data synthetic                synthetic data: a stand-in, not {title}"
     )
+
+
+def places_in(home: Path, name: str) -> List[Path]:
+    """Where a data set may be in the folder of all data; the first is where `fetch` puts it."""
+    return [home / name, home]
+
+
+def look_in(place: Path, name: str) -> Optional[Found]:
+    """The data set that `place` is or contains, as `find_data` returns it, or None."""
+    if not place.is_dir():
+        require_file(place)
+    if place.is_file():
+        return place, None
+    for layout, names in DATASETS[name].folders.items():
+        for folder in (place / layout, place):
+            if any((folder / file).is_file() for file in names):
+                return folder, layout
+    for archive in (place / file.name for file in DATASETS[name].files):
+        require_file(archive)
+        if archive.is_file():
+            return archive, None
+    return None
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
-"""The official archives of each data set, with checksums and mirrors."""
+"""The official archives of each data set, with checksums and mirrors, and their files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Tuple
+from typing import Dict, Mapping, Tuple
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,16 @@ class Dataset:
     name: str
     title: str
     files: Tuple[RemoteFile, ...]
+    folders: Mapping[str, Tuple[str, ...]]  # that an archive unpacks to -> what is read in it
 
 
 # The original host comes last, because it has been slow (an hour for CIFAR-10); the checksum makes
 # a mirror as good as the original.
 _S4TF = "https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10"
 _MINDSPORE = "https://mindspore-website.obs.cn-north-4.myhuaweicloud.com/notebook/datasets"
+
+# The test batch comes last.
+_BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 
 CIFAR10 = Dataset(
     "cifar10",
@@ -55,6 +59,10 @@ CIFAR10 = Dataset(
             ),
         ),
     ),
+    {
+        "cifar-10-batches-bin": tuple(f"{batch}.bin" for batch in _BATCHES),
+        "cifar-10-batches-py": _BATCHES,
+    },
 )
 WIKITEXT2 = Dataset(
     "wikitext2",
@@ -70,6 +78,7 @@ WIKITEXT2 = Dataset(
             ),
         ),
     ),
+    {"wikitext-2": tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))},
 )
 
 DATASETS: Dict[str, Dataset] = {dataset.name: dataset for dataset in (CIFAR10, WIKITEXT2)}

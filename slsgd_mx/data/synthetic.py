@@ -5,8 +5,9 @@ distracting blob and pixel noise.  The class is independent of the colours.  The
 learned gradually (a small CNN on 2,000 images reaches a test accuracy of about 0.35 after 3 passes
 and 0.8 after 20), not to resemble CIFAR-10; results on it say nothing about CIFAR-10.
 
-Only additions, products, comparisons and square roots are used.  They round identically on every
-processor, so a seed should give the same bytes on every machine; `ImageData.digest` shows it.
+Only additions, products, quotients, comparisons and square roots are used.  They round identically
+on every processor, so a seed should give the same bytes on every machine; `ImageData.digest` shows
+it.
 """
 
 from __future__ import annotations

@@ -18,13 +18,12 @@ import numpy as np
 from slsgd_mx.data import reading
 from slsgd_mx.data.archives import SmallReads, read_zip_member
 from slsgd_mx.data.numbers import make_numbers
+from slsgd_mx.data.registry import WIKITEXT2
 from slsgd_mx.data.text import TextData, prepare_text
 from slsgd_mx.data.words import number_words, replace_numbers, vocabulary
 from slsgd_mx.errors import DataError
 
-FILES = tuple(f"wiki.{part}.tokens" for part in ("train", "valid", "test"))
-FOLDER = "wikitext-2"  # of the files in the archive
-LAYOUTS = {FOLDER: FILES}
+((FOLDER, FILES),) = WIKITEXT2.folders.items()
 MOST_BYTES = 1 << 28  # a larger file is not read; the official ones have 11 MB at most
 
 # What zipfile raises for a file that is not an archive, a damaged one, or one with a password or
@@ -51,7 +50,7 @@ def load_wikitext2(
     """
     numbers = make_numbers()
     with reading.read_errors(data_dir):
-        place, folder = reading.find_data("wikitext2", data_dir, LAYOUTS)
+        place, folder = reading.find_data("wikitext2", data_dir)
         if folder is None:
             texts = _read_archive(place)
         else:

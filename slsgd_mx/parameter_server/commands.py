@@ -44,7 +44,7 @@ class Configure:
         """The command with its values as they are read from JSON converted to their types."""
         settings = Settings(**self.settings)  # type: ignore[arg-type]
         _whole("k", settings.k, 1)
-        _whole("seed", settings.seed, 0, 2**64)
+        _whole("seed", settings.seed, 0, math.inf)
         check_settings(settings)
         _whole("workers", self.workers, 1)
         _whole("servers", self.servers, 1)
@@ -208,7 +208,7 @@ def read_command(body: Union[str, bytes]) -> Command:
         raise ProtocolError(f"{name}: {error}") from None
 
 
-def _whole(name: str, value: object, least: int = 0, most: int = MOST) -> int:
+def _whole(name: str, value: object, least: int = 0, most: float = MOST) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         shown = str(value) if isinstance(value, float) else repr(value)[:40]
         raise ProtocolError(f"{name}={shown} is not a whole number from {least} to {most}")

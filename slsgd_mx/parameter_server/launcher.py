@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import socket
@@ -36,6 +37,7 @@ from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.validation import require_whole
 
 SAVING = 20.0  # seconds that worker 0 has to save, and the others to exit
+COMPLAINT = re.compile("ignored: |failed: |Error")  # in the log of a server
 FAILED_CHECK = "'dmlc::Error'"  # in the log of a role that one of MXNet's own checks aborted
 
 
@@ -214,9 +216,9 @@ class _Roles:
         if not why.endswith(SEE_LOG):
             return why
         names = sorted(path.stem for path in self.logs.glob("server-*.log"))
-        ends = (self._tail(name, 3).strip() for name in names)
-        last = next((end.splitlines()[-1] for end in ends if end), "")
-        return f"{why} ({self.logs})" + (f": {last}" if last else "")
+        ends = [line for name in names for line in self._tail(name, 3).splitlines()]
+        complaints = [line for line in ends if COMPLAINT.search(line)]
+        return f"{why} ({self.logs})" + (f": {complaints[-1]}" if complaints else "")
 
     def _tail(self, name: str, lines: int) -> str:
         """The last lines that this attempt wrote to the log of a role."""

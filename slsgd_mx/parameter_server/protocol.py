@@ -114,7 +114,15 @@ def numbers_per_block(settings: Settings) -> int:
 
 def products_size(settings: Settings, count: int) -> int:
     """Number of float32 values in what a server tells about ``count`` blocks, and a header."""
-    return HEADER + 2 * count * numbers_per_block(settings)
+    each = numbers_per_block(settings)
+    most = min(MOST, (LARGEST_SHARD - HEADER) // (2 * count))
+    if each > most:
+        raise ConfigError(
+            f"k={settings.k} is out of range: a server has to tell {each:,} numbers about each of "
+            f"its {count:,} blocks of the model, and {most:,} fit into a message: needs a smaller "
+            "k, or more servers, with fewer blocks each"
+        )
+    return HEADER + 2 * count * each
 
 
 class Header(NamedTuple):
@@ -162,7 +170,7 @@ class Status:
     epoch: int = 0  # the last committed one
     fingerprint: int = 0  # of the coordinator's configuration, data and versions
     applied: int = 0  # whether the last commit changed the model
-    aggregation: float = 0.0  # seconds the last commit took
+    aggregation: float = 0.0  # seconds that the last epoch's commands took
     done: int = 0  # workers that have pushed all their slots
     training: float = 0.0  # seconds and bytes of those workers
     transfer: float = 0.0

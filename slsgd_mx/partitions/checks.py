@@ -56,6 +56,7 @@ a sample
                 f"partition {name} gives device {device} samples {part.min()} to {part.max()}: "
                 f"needs 0 <= sample <= {total - 1}"
             )
+    arrays = [part.astype(np.int64, copy=False) for part in arrays]
     held = np.bincount(np.concatenate(arrays), minlength=total)
     if held.max() > 1:
         sample = int(held.argmax())

@@ -18,6 +18,7 @@ import numpy as np
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.system.files import disk_errors
+from slsgd_mx.system.libraries import address
 from slsgd_mx.system.machine import total_memory
 
 VARIABLE = "SLSGD_MX_SLOT_MEMORY"
@@ -93,7 +94,7 @@ class SlotMemory:
         """Read contiguous parts of arrays from their files with few large requests."""
         for array, mapped in self._maps:
             for part in parts:
-                start = _address(part) - _address(array)
+                start = address(part) - address(array)
                 if 0 <= start < len(mapped):
                     first = start - start % mmap.PAGESIZE
                     _advise(mapped, "MADV_WILLNEED", first, start + part.nbytes - first)
@@ -108,10 +109,6 @@ def _advise(mapped: mmap.mmap, advice: str, *span: int) -> None:
     """Tell the system how a file is used; some systems do not know all kinds of advice."""
     if hasattr(mmap, advice):
         mapped.madvise(getattr(mmap, advice), *span)
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
 
 
 def map_file(folder: Path, count: int, what: str) -> mmap.mmap:

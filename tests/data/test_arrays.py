@@ -96,6 +96,28 @@ def test_wrong_files_are_refused(tmp_path):
         read_arrays(save(tmp_path, **objects))
 
 
+def test_a_damaged_compressed_file_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "my.npz", **GOOD)
+    raw = (tmp_path / "my.npz").read_bytes()
+    refused = 0
+    for place in range(len(raw)):
+        damaged = bytes(byte ^ 0xFF * (i == place) for i, byte in enumerate(raw))
+        (tmp_path / "my.npz").write_bytes(damaged)
+        try:
+            read_arrays(tmp_path / "my.npz")  # not every byte matters, such as those of times
+        except ConfigError:
+            refused += 1
+    assert refused > len(raw) / 2
+
+
+def test_a_header_that_is_no_python_is_refused(tmp_path):
+    header = b"{'descr': ((("
+    with zipfile.ZipFile(tmp_path / "my.npz", "w") as file:
+        file.writestr("x_train.npy", b"\x93NUMPY\x01\x00" + bytes([len(header), 0]) + header)
+    with pytest.raises(ConfigError, match="cannot be read as arrays"):
+        read_arrays(tmp_path / "my.npz")
+
+
 def test_an_array_of_false_shape_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "my.npz", "w") as file, file.open("x_train.npy", "w") as out:
         header = dict(descr="<f8", fortran_order=False, shape=(10**13, 4, 4))

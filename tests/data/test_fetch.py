@@ -79,8 +79,8 @@ def tiny(monkeypatch):
     """A data set of one file, and one of two alternatives."""
     one = RemoteFile("one.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), ())
     two = RemoteFile("two.bin", len(SECOND), hashlib.sha256(SECOND).hexdigest(), ())
-    monkeypatch.setitem(DATASETS, "tiny", Dataset("tiny", "Tiny", (one,)))
-    monkeypatch.setitem(DATASETS, "pair", Dataset("pair", "Pair", (one, two)))
+    monkeypatch.setitem(DATASETS, "tiny", Dataset("tiny", "Tiny", (one,), {}))
+    monkeypatch.setitem(DATASETS, "pair", Dataset("pair", "Pair", (one, two), {}))
 
 
 def run(server, home, *modes, name="tiny"):
@@ -132,9 +132,7 @@ def test_alternative_file(server, tmp_path):
     path = run(server, tmp_path, "onlytwo", name="pair")
     assert path.name == "two.bin"
     assert run(server, tmp_path, "gone", name="pair") == path  # it exists: no request is made
-    folder, files, present = where("pair", tmp_path)
-    assert folder == tmp_path / "pair" and present
-    assert [exists for _, exists in files] == [False, True]
+    assert where("pair", tmp_path) == (tmp_path / "pair", True)
 
 
 def test_interrupted_download_is_continued(server, tmp_path):
@@ -218,6 +216,18 @@ def test_one_writer_at_a_time(server, tmp_path, part):
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(DataError, match="another process is downloading"):
             run(server, tmp_path, "good")
+    assert part.exists()  # the other process goes on writing it
+
+
+@pytest.mark.parametrize("folder", ["", "wikitext2", "wikitext-2", "wikitext2/wikitext-2"])
+@pytest.mark.parametrize("file", ["wiki.valid.tokens", "wikitext-2-v1.zip"])
+def test_data_are_present_wherever_runs_find_them(tmp_path, folder, file):
+    missing = (tmp_path / "wikitext2", False)
+    assert where("wikitext2", tmp_path) == missing
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / folder / file).touch()
+    unpacked = file.endswith("zip") and folder.endswith("wikitext-2")
+    assert where("wikitext2", tmp_path) == (missing if unpacked else (tmp_path / folder, True))
 
 
 def test_unknown_name(tmp_path):

@@ -32,7 +32,7 @@ def commit(**changes):
 LEGAL = [configure(), {"do": "begin", "epoch": 3}, commit(), {"do": "end"}]
 LARGEST = [
     configure(k=MOST, b=0, owners=[]),
-    configure(workers=MOST, epoch=MOST, fingerprint=2**48),
+    configure(workers=MOST, epoch=MOST, fingerprint=2**48, seed=2**70),
     configure(size=2**36, servers=1024, replaced=[[2**36, 2**36]], places=[]),
     {"do": "begin", "epoch": MOST},
     commit(epoch=MOST, accepted=[MOST], refused=[MOST - 1]),

@@ -82,6 +82,9 @@ def test_found_port_is_free():
 def test_a_message_about_a_server_names_the_logs_and_quotes_them(tmp_path):
     roles = _Roles(tmp_path, {}, Options())
     (tmp_path / "logs").mkdir()
+    for number in (0, 2):
+        log = tmp_path / "logs" / f"server-{number}.log"
+        log.write_text("12:00:00 server: waiting for 2 worker(s) and 3 server(s)\n")
     (tmp_path / "logs" / "server-1.log").write_text("Traceback\nKeyError: 'x'\n\n")
     said = roles._with_logs(f"a server did not commit the epoch: {SEE_LOG}")
     assert said.endswith(f"its log says why ({tmp_path / 'logs'}): KeyError: 'x'")

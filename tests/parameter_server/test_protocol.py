@@ -25,6 +25,7 @@ from slsgd_mx.parameter_server.protocol import (
     check_divisible,
     find_key,
     key_on,
+    products_size,
     read_header,
     shard_ranges,
     status_size,
@@ -90,6 +91,14 @@ def test_shard_of_two_gigabytes_is_too_large(servers):
     assert f"needs servers >= {servers + 1}," in text and f"at most {LARGEST_SHARD:,}" in text
     assert len(shard_ranges(servers * LARGEST_SHARD + 1, servers + 1)) == servers + 1
     assert 4 * (LARGEST_SHARD + HEADER) < 2**31
+
+
+@pytest.mark.parametrize("rule, count, most", [("krum", 1, 4094), ("krum", 159, 1297)])
+def test_inner_products_that_no_message_holds_are_refused(rule, count, most):
+    assert products_size(Settings(most, 0, rule), count) <= LARGEST_SHARD
+    with pytest.raises(ConfigError, match=f"k={most + 1} is out of range: .* or more servers"):
+        products_size(Settings(most + 1, 0, rule), count)
+    assert products_size(Settings(10**5, 0, "mean"), count) > 0
 
 
 @given(st.integers(0, 2**24), st.integers(HELLO, 2**24), st.integers(0, 2**24))

@@ -1,16 +1,19 @@
-"""Devices without samples and minibatches larger than every device, refused before training."""
+"""Minibatches larger than every device, or than any text, are refused before training."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.data.synthetic_text import MOST_TOKENS
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant, runs_of
 from slsgd_mx.partitions import PARTITIONS, Partition
 from slsgd_mx.presets import NAMES, PRESETS, preset
 from slsgd_mx.tasks.build import build_task
-from slsgd_mx.tasks.devices import check_batch, check_devices
+from slsgd_mx.tasks.devices import check_batch
 from slsgd_mx.theory import PARTS
 from slsgd_mx.theory.cases import cases_of
 
@@ -51,9 +54,15 @@ def test_a_stored_run_with_a_larger_batch_is_still_read():
         check_batch(old)
 
 
-def test_synthetic_text_is_limited():
-    with pytest.raises(ConfigError, match="needs 1 <= batch_size <= 25000"):
-        check_batch(preset("lstm", "smoke", batch_size=25_001))
+@pytest.mark.parametrize("batches", ["device_batches", "test_batches"])
+def test_synthetic_text_is_limited_as_its_maker_limits_it(batches):
+    sizes = {"device_batches": 1, "test_batches": 1, batches: 3, "loss_batches": 1}
+    config = preset("lstm", "smoke", n=2, k=2, **sizes)
+    count = 3 if batches == "test_batches" else 6
+    most = MOST_TOKENS // (count * config.sizes.bptt + 1)
+    check_batch(replace(config, batch_size=most))
+    with pytest.raises(ConfigError, match=f"<= batch_size <= {most}: .*{batches} = {count} with"):
+        check_batch(replace(config, batch_size=most + 1))
 
 
 def test_an_empty_device_of_a_custom_partition_is_named(tiny, monkeypatch):
@@ -72,10 +81,6 @@ def test_an_empty_device_of_a_custom_partition_is_named(tiny, monkeypatch):
     monkeypatch.setitem(PARTITIONS, "greedy", equal)
     with pytest.raises(ConfigError, match="largest device holds 10 images"):
         build_task(tiny(partition="greedy", batch_size=11))
-
-
-def test_check_devices_accepts_what_can_be_trained():
-    check_devices([1, 5], 5, "images")
 
 
 @pytest.mark.parametrize("tiny", ["cifar", "lstm"], indirect=True)

@@ -85,6 +85,26 @@ def test_the_structure_does_not_depend_on_gluons_counters():
     assert len(digests) == 2 and len({digest for digest, _ in digests}) == 1
 
 
+class Shifted(nn.HybridBlock):
+    """A layer with an initialiser and a constant."""
+
+    def __init__(self, sigma=0.1, shift=1.0):
+        super().__init__()
+        with self.name_scope():
+            self.layer = nn.Dense(3, in_units=4, weight_initializer=mx.init.Normal(sigma))
+            self.shift = self.params.get_constant("shift", [shift])
+
+    def hybrid_forward(self, F, x, shift):
+        return F.broadcast_add(self.layer(x), shift)
+
+
+def test_initialisers_and_constants_are_part_of_the_structure():
+    """By their values, not by their addresses."""
+    assert structure_of(Shifted()) == structure_of(Shifted())
+    others = [Shifted(), Shifted(sigma=0.2), Shifted(shift=2.0)]
+    assert len({structure_of(net) for net in others}) == 3
+
+
 @pytest.mark.parametrize(
     "net, said",
     [

@@ -109,6 +109,16 @@ def test_the_start_is_at_the_given_distance(name):
     assert objective.x_0.astype(np.float32).astype(float).tolist() == objective.x_0.tolist()
 
 
+def test_of_several_minima_x_star_is_the_nearest_to_the_start():
+    """With fewer samples than dimensions, least squares has a plane of them."""
+    few = build_objective(Problem(objective="least-squares", dimension=50, samples=2), n=5)
+    u = few.inputs.reshape(-1, 50)
+    assert few.least < 1e-20
+    away = few.x_0 - few.x_star
+    along = away - u.T @ np.linalg.solve(u @ u.T, u @ away)  # its part along that plane
+    assert np.linalg.norm(along) < 1e-6 * np.linalg.norm(away)
+
+
 def test_convexity_of_each_kind():
     assert find("quadratic").mu > 0 and find("flat").mu_F == 0 and find("logistic").mu_F == 0
     assert find("waves").mu_F == 1 - 0.5 * 4 and find("trap").mu_F == 1 - 1.5 * 4

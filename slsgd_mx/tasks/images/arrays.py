@@ -104,8 +104,17 @@ def structure_of(net: mx.gluon.HybridBlock) -> str:
         if operator == "null":
             attributes.pop("__init__", None)
     parameters = [
-        [place, list(p.shape), p.grad_req, str(p.init)]
+        [place, list(p.shape), p.grad_req, _initial(p)]
         for place, p in parameters_by_place(net).items()
     ]
     text = json.dumps([nodes, graph["heads"], parameters], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _initial(parameter: mx.gluon.Parameter) -> str:
+    """How a parameter is initialised, the same text in every process."""
+    if isinstance(parameter, mx.gluon.Constant):  # the name of its initialiser is its address
+        return hashlib.sha256(parameter.value.asnumpy().tobytes()).hexdigest()
+    if isinstance(parameter.init, mx.init.Initializer):
+        return parameter.init.dumps()
+    return str(parameter.init)

@@ -18,7 +18,7 @@ from slsgd_mx.partitions import partition
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.arrays import as_ndarray
 from slsgd_mx.system.mxnet import mx
-from slsgd_mx.tasks.devices import check_devices
+from slsgd_mx.tasks.devices import check_fits
 from slsgd_mx.tasks.gluon import GluonTask
 from slsgd_mx.tasks.images.sizes import ImageSizes
 from slsgd_mx.workloads import find, find_network
@@ -69,7 +69,8 @@ class ImagesTask(GluonTask):
         self.batch_size = self.units_per_step = config.batch_size
         rng = stream(config.data_seed, "partition")
         self.devices = partition(sizes.partition, data.train_y, config.n, rng)
-        check_devices([len(rows) for rows in self.devices], config.batch_size, sizes.unit)
+        largest = max(map(len, self.devices))
+        check_fits(config.batch_size, largest, sizes.unit, "the largest device holds")
         rows = evenly_spaced(len(data.train_y), sizes.loss_images)
         self.evaluated = [
             *cut_batches("train", sizes.loss_images, rows),

@@ -11,6 +11,7 @@ from slsgd_mx.workloads import Sizes
 DATA = ("wikitext2", "synthetic")
 PARTITIONS = ("shuffled", "consecutive")
 MOST_VALUES = 2**31 - 1  # of an MXNet array, such as the embedding
+SYNTHETIC_TYPES = 20, 100_000  # the fewest and the most types of synthetic text
 MOST_WIDTH = 2**14  # the state has 2**30 weights then
 
 
@@ -67,8 +68,9 @@ class Lstm(Sizes):
         most = min(MOST_WIDTH, MOST_VALUES // self.vocab_size)
         require_whole(self, most=most, width=1)
         if self.data == "synthetic":
-            legal = "20 <= vocab_size <= 100000 for synthetic text"
-            require(20 <= self.vocab_size <= 100_000, "vocab_size", self.vocab_size, legal)
+            least, most = SYNTHETIC_TYPES
+            legal = f"{least} <= vocab_size <= {most} for synthetic text"
+            require(least <= self.vocab_size <= most, "vocab_size", self.vocab_size, legal)
         most = n * self.device_batches
         legal = f"1 <= loss_batches <= n * device_batches = {most}"
         require(self.loss_batches <= most, "loss_batches", self.loss_batches, legal)
@@ -99,7 +101,9 @@ class Lstm(Sizes):
     def sample(self, images: int) -> Lstm:
         """Return sizes of the same network with little synthetic text, to measure its speed."""
         few = {"device_batches": 3, "loss_batches": 3, "test_batches": 3}
-        return replace(self, data="synthetic", vocab_size=max(20, self.vocab_size), **few)
+        least, most = SYNTHETIC_TYPES
+        types = min(max(least, self.vocab_size), most)
+        return replace(self, data="synthetic", vocab_size=types, **few)
 
     @property
     def data_amount(self) -> Tuple[int, ...]:

@@ -192,6 +192,12 @@ class LeastSquares(Objective):
         self.mu = float((u**2).min()) if sizes.dimension == 1 else 0.0
         self.mu_F = float(np.linalg.eigvalsh(u.T @ u / len(u))[0])
 
+    def settle(self) -> None:
+        """With fewer samples than dimensions, choose the minimum that is nearest to x_0."""
+        u, y = self.inputs.reshape(-1, self.sizes.dimension), self.labels.ravel()
+        if len(u) < self.sizes.dimension:
+            self.x_star = self.x_0 + np.linalg.lstsq(u, y - u @ self.x_0, rcond=None)[0]
+
     def value(self, x: Array) -> float:
         return 0.5 * float(np.mean((self.inputs @ x - self.labels) ** 2))
 

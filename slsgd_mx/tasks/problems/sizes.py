@@ -38,7 +38,7 @@ class Problem(Sizes):
     dimension: int = 10
     samples: int = 20  # on each device
     heterogeneity: float = 1.0  # standard deviation of the devices' optima on each coordinate
-    curvature: float = 0.0  # relative difference of the curvatures between devices (quadratics)
+    curvature: float = 0.0  # relative difference of the curvatures between devices
     noise: float = 1.0  # standard deviation of samples around their device's optimum
     mu: float = 1.0
     L: float = 4.0
