@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from slsgd_mx import ModelServer
+from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.core.server import Update
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
@@ -154,6 +155,17 @@ def test_too_many_discarded_pushes_leave_the_model_unchanged():
     push_all(server, pushed)
     assert server.update(0.5) == Update((1, 2), (0, 3), (), False)
     assert as_bytes(server) == before
+
+
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.whole])
+def test_optimal_attacks_leave_an_epoch_with_too_few_pushes_unchanged(name):
+    pushed, server = models(5), make(k=5, b=2, attack=name)
+    before = as_bytes(server)
+    push_all(server, pushed, slots=[0, 1, 2])
+    assert server.update(1.0, poisoned=[4]) == Update((0, 1, 2, 4), (), (3,), applied=False)
+    assert as_bytes(server) == before
+    push_all(server, pushed, slots=[0, 1, 2, 3])
+    assert server.update(1.0, poisoned=[4]).applied
 
 
 def test_incomplete_push_counts_as_missing():
