@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from slsgd_mx.attacks import find_attack
-from slsgd_mx.attacks.engine import find_misfit
+from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.frozen import FROZEN, FROZEN_SIZES, SHOWN, changed
 from slsgd_mx.registry import Choice, replace_parameter
@@ -256,14 +256,11 @@ class RunConfig:
             if not known.poisons_data:
                 legal = f"boost=1 with {attack!r}, because only attacks on data train a model"
                 require(self.boost == 1, "boost", self.boost, legal)
-            misfit = find_misfit(chosen, self.sizes)
-            if misfit:
-                raise ConfigError(misfit)
-            needs = None
-            if known.legal is not None and self.q:
-                needs = known.legal(self.k, self.q, self.b, chosen.parameters)
-            if needs:
-                raise ConfigError(f"attack {attack} is out of range: needs {needs}")
+            illegal = find_misfit(chosen, self.sizes) or find_obstacle(
+                chosen, self.k, self.q, self.b, self.rule
+            )
+            if illegal:
+                raise ConfigError(illegal)
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
 

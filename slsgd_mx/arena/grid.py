@@ -237,7 +237,6 @@ def why_illegal(config: RunConfig, setting: Setting, rule: str, attack: str) -> 
     if reason is not None or attack == CLEAN or setting.q > config.k:
         return reason
     chosen = find_attack(attack)
-    misfit = find_misfit(chosen, config.sizes)
-    if misfit or setting.poisoned_devices is not None:
-        return misfit
-    return find_obstacle(chosen, config.k, setting.q, setting.b)
+    return find_misfit(chosen, config.sizes) or find_obstacle(
+        chosen, config.k, setting.q, setting.b, rule
+    )

@@ -185,6 +185,7 @@ ATTACKS: Registry[Attack] = Registry(
             collude=worst_case,
             needs=("target",),
             honest=0,
+            by_coordinate=True,
         ),
     },
 )
@@ -211,8 +212,8 @@ def register_attack(
         inner products; "labels", ``f(y, context)``; "samples", ``f(x, y, context)``; "model",
         ``f(x, context)`` on each parameter that a poisoned worker pushes.
     **attributes
-        Of ``slsgd_mx.attacks.Attack``: ``parameters``, ``needs``, ``honest``, ``uses_previous``,
-        ``start``, ``scale``, ``legal``, ``fits``, ``trigger``, ``summary``.
+        Of ``slsgd_mx.attacks.Attack``: ``parameters``, ``needs``, ``honest``, ``by_coordinate``,
+        ``uses_previous``, ``start``, ``scale``, ``legal``, ``fits``, ``trigger``, ``summary``.
 
     Raises
     ------

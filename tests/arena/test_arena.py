@@ -11,13 +11,15 @@ from click.testing import CliRunner
 from helpers.run_folders import store_run
 
 from slsgd_mx.arena import pictures, results, tables, verdict
-from slsgd_mx.arena.grid import CLEAN, Arena
+from slsgd_mx.arena.grid import CLEAN, Arena, Setting, why_illegal
 from slsgd_mx.arena.stored import find_boards
 from slsgd_mx.cli import main
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.pushes import Pushes, to_text
+from slsgd_mx.tasks.problems.sizes import Problem
 
 ACCURACY = {
     ("mean", CLEAN): 0.9,
@@ -181,6 +183,18 @@ def test_an_attack_that_does_not_fit_is_an_empty_cell_with_the_reason():
     assert arena.empty_cells() == {f"mean / {a}": text for a, text in why.items() if text}
     with pytest.raises(ConfigError, match="no cell of this arena can be computed: b=4"):
         small(rules=("krum",), bs=(4,)).runs()
+
+
+def test_an_attack_that_needs_another_rule_or_more_honest_pushes_leaves_an_empty_cell():
+    config, setting = RunConfig(sizes=Problem()), Setting("balanced", 2, 2, 1.0)
+    why = "attack worst-case needs a rule that treats each coordinate by itself, not krum"
+    for one in (setting, replace(setting, q=0, poisoned_devices=20)):
+        assert why_illegal(config, one, "krum", "worst-case") == why
+        assert why_illegal(config, one, "median", "worst-case") is None
+    arena = small(attacks=("alie", "negation"), qs=(9,))
+    why = {c.attack: c.why_empty for c in arena.cells(arena.settings[0])}
+    few = "attack alie needs k - q >= 2 honest pushes, and k=10, q=9 leaves 1"
+    assert why == {CLEAN: "", "alie": few, "negation": ""}
 
 
 def test_used_pushes_are_means_over_the_last_half_and_seeds(tmp_path):

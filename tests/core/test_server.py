@@ -204,6 +204,7 @@ def test_next_epoch_starts_with_empty_slots():
         (lambda s: s.update(math.nan), "alpha=nan is out of range"),
         (lambda s: ModelServer(4, 2), "b=2 is out of range for k=4"),
         (lambda s: ModelServer(4, rule="best"), "choose one of trimmed-mean, mean, median"),
+        (lambda s: ModelServer(4, rule="krum", attack="worst-case"), "by itself, not krum"),
         (lambda s: ModelServer(4, nonfinite="maybe"), "choose one of reject, keep"),
     ],
 )
