@@ -311,6 +311,11 @@ class RunConfig:
         """alpha_t, the weight of the moving average in epoch t = 1..T."""
         return SCHEDULES[self.alpha_schedule](t, self.alpha, self.alpha_decay_epoch)
 
+    @property
+    def alpha_never_acts(self) -> bool:
+        """Whether the run ends before alpha decays."""
+        return self.alpha_schedule == "step" and self.alpha_decay_epoch >= self.epochs
+
     def is_evaluated(self, t: int) -> bool:
         """Whether the model after epoch t is evaluated; the last one always is."""
         return t % self.eval_every == 0 or t == self.epochs
@@ -339,8 +344,7 @@ class RunConfig:
             )
         if 2 * self.q >= self.k:
             said.append(f"2q={2 * self.q} >= k={self.k}: no rule can withstand that many")
-        never = self.alpha_schedule == "step" and self.alpha_decay_epoch >= self.epochs
-        if never and self.alpha < 1:
+        if self.alpha_never_acts and self.alpha < 1:
             said.append(
                 f"alpha={self.alpha} takes effect after epoch {self.alpha_decay_epoch}, "
                 f"and the run ends at T={self.epochs}: alpha stays 1"

@@ -18,6 +18,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.pushes import Pushes, to_text
 from slsgd_mx.tasks.problems.sizes import Problem
 
@@ -239,6 +240,29 @@ def test_the_verdict_compares_alphas(tmp_path):
     assert verdict.compare_alphas(boards) == [line]
     assert json.loads(tables.to_json(arena, boards))["alphas"] == [line]
     assert verdict.compare_alphas(boards[:1]) == []
+
+
+@pytest.mark.parametrize(
+    "task, epochs, decay", [("cifar", 8, 4), ("cifar", 10, 4), ("lstm", 40, 30), ("lstm", 20, 14)]
+)
+def test_alpha_decays_in_proportion_in_an_evaluated_epoch(task, epochs, decay):
+    attacks = ("negation",)
+    arena = Arena("smoke", task=task, attacks=attacks, alphas=(0.8,), changes={"epochs": epochs})
+    assert {run.alpha_decay_epoch for run in arena.runs()} == {decay}
+    assert all(prefix_of(run) is not None for run in arena.runs())
+    assert arena.warnings() == []
+
+
+def test_an_alpha_that_never_acts_is_computed_once_and_not_compared(tmp_path):
+    late = {"alpha_decay_epoch": 8}
+    arena, usual = small(alphas=(1.0, 0.8), changes=late), small(changes=late)
+    assert arena.runs() == usual.runs() and usual.warnings() == []
+    (said,) = arena.warnings()
+    assert "alpha decays after epoch 8, but runs end at T=8" in said
+    store(arena, tmp_path)
+    assert verdict.compare_alphas(results.read_boards(arena, tmp_path)) == []
+    constant = small(alphas=(0.8,), changes={**late, "alpha_schedule": "constant"})
+    assert {run.alpha for run in constant.runs()} == {0.8} and constant.warnings() == []
 
 
 def test_json_holds_the_curves_behind_every_cell(tmp_path):
