@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,6 +153,26 @@ def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
     assert board.worst("mean").values == (math.inf,)
     assert pictures.finals(board).share(math.inf) == 1
     pictures.draw_heat_maps([board], tmp_path / "lost.png", "title", "note")
+
+
+@pytest.mark.parametrize("loss, curve", [(0.5, [0.52, 0.52]), (math.inf, [None, None])])
+def test_one_diverged_seed_of_two_makes_a_loss_infinite_and_its_json_null(tmp_path, loss, curve):
+    choices = dict(rules=("mean",), attacks=("negation",), repeats=2)
+    arena = Arena("smoke", task="lstm", **choices, changes={"epochs": 2, "eval_every": 1})
+    store(arena, tmp_path, {("mean", CLEAN): 0.1, ("mean", "negation"): loss})
+    diverge(arena, tmp_path, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (board,) = results.read_boards(arena, tmp_path)
+        assert board.worst("mean").spread == math.inf
+        assert pictures.finals(board).texts[0][1] == "inf\n±inf\n1 diverged"
+    text = tables.to_json(arena, [board])
+    cell = json.loads(text, parse_constant=pytest.fail)["boards"][0]["cells"][1]
+    assert (cell["mean"], cell["spread"], cell["diverged"]) == (None, None, 1)
+    assert cell["runs"][1]["test_loss"] == curve
+    (read,) = tables.from_json(text)
+    assert read.scores["mean", "negation"].values == (math.inf, curve[1] or math.inf)
+    assert verdict.verdict(read) == verdict.verdict(board)
 
 
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
