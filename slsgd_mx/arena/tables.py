@@ -126,8 +126,8 @@ def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
     scores = {}
     for cell in content["cells"]:
         for run in cell["runs"]:
-            known = [measure.diverged if v is None else float(v) for v in run[measure.name]]
-            pairs, name = zip(run["epoch"], known), measure.name
+            name, lost = measure.name, measure.diverged
+            pairs = zip(run["epoch"], [lost if v is None else float(v) for v in run[name]])
             rows = [{"epoch": str(epoch), name: repr(value)} for epoch, value in pairs]
             outcomes[StoredRun(int(run["seed"]), str(run["identity"]))] = Outcome(
                 str(run["state"]), rows=rows
