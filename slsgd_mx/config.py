@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from slsgd_mx.attacks import find_attack
-from slsgd_mx.attacks.engine import find_misfit
+from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.frozen import FROZEN, FROZEN_SIZES, SHOWN, changed
 from slsgd_mx.registry import Choice, replace_parameter
@@ -256,14 +256,11 @@ class RunConfig:
             if not known.poisons_data:
                 legal = f"boost=1 with {attack!r}, because only attacks on data train a model"
                 require(self.boost == 1, "boost", self.boost, legal)
-            misfit = find_misfit(chosen, self.sizes)
-            if misfit:
-                raise ConfigError(misfit)
-            needs = None
-            if known.legal is not None and self.q:
-                needs = known.legal(self.k, self.q, self.b, chosen.parameters)
-            if needs:
-                raise ConfigError(f"attack {attack} is out of range: needs {needs}")
+            illegal = find_misfit(chosen, self.sizes) or find_obstacle(
+                chosen, self.k, self.q, self.b, self.rule
+            )
+            if illegal:
+                raise ConfigError(illegal)
         for name, value in (("attack", attack), ("attacker_start", start), ("attack_scale", scale)):
             object.__setattr__(self, name, value)
 
@@ -314,6 +311,11 @@ class RunConfig:
         """alpha_t, the weight of the moving average in epoch t = 1..T."""
         return SCHEDULES[self.alpha_schedule](t, self.alpha, self.alpha_decay_epoch)
 
+    @property
+    def alpha_never_acts(self) -> bool:
+        """Whether the run ends before alpha decays."""
+        return self.alpha_schedule == "step" and self.alpha_decay_epoch >= self.epochs
+
     def is_evaluated(self, t: int) -> bool:
         """Whether the model after epoch t is evaluated; the last one always is."""
         return t % self.eval_every == 0 or t == self.epochs
@@ -342,8 +344,7 @@ class RunConfig:
             )
         if 2 * self.q >= self.k:
             said.append(f"2q={2 * self.q} >= k={self.k}: no rule can withstand that many")
-        never = self.alpha_schedule == "step" and self.alpha_decay_epoch >= self.epochs
-        if never and self.alpha < 1:
+        if self.alpha_never_acts and self.alpha < 1:
             said.append(
                 f"alpha={self.alpha} takes effect after epoch {self.alpha_decay_epoch}, "
                 f"and the run ends at T={self.epochs}: alpha stays 1"

@@ -14,6 +14,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.presets import preset
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.lstm.sizes import Lstm
+from slsgd_mx.tasks.problems.sizes import Problem
 
 FITTING = [name for name in ATTACKS if name != "worst-case"]  # the CNN has no target
 
@@ -61,6 +62,19 @@ def sizes(**changes):
         (dict(q=1, attack_scale=float("inf")), "attack_scale=inf is out of range"),
         (dict(q=1, boost=0), "boost=0.0 is out of range: needs 0 < boost <= 3.4e+38"),
         (dict(q=1, attack="nan", boost=2), "boost=2.0 is out of range: needs boost=1 with 'nan'"),
+        (
+            dict(k=3, q=2, attack="alie"),
+            "attack alie needs k - q >= 2 honest pushes, and k=3, q=2 leaves 1",
+        ),
+        (dict(q=10, attack="ipm"), "ipm needs k - q >= 1 honest pushes, and k=10, q=10 leaves 0"),
+        (dict(q=2, attack="alie:z=auto"), "alie:z=auto needs z > 0, and z=auto gives 0 for k=10"),
+        *(
+            (
+                dict(sizes=Problem(), rule="krum", b=2, attack="worst-case", **poisoned),
+                "worst-case needs a rule that treats each coordinate by itself, not krum",
+            )
+            for poisoned in (dict(q=2), dict(poisoned_devices=9))
+        ),
         (dict(drop_rate=-0.1), "drop_rate=-0.1 is out of range: needs 0 <= drop_rate < 1"),
         (dict(drop_rate=1), "drop_rate=1.0 is out of range: needs 0 <= drop_rate < 1"),
         (dict(nonfinite="maybe"), "'maybe' is unknown: choose one of reject, keep"),
@@ -159,7 +173,8 @@ def test_warnings():
 
 @st.composite
 def configs(draw):
-    k = draw(st.integers(1, 12))
+    k, attack = draw(st.integers(1, 12)), draw(st.sampled_from([None, *FITTING]))
+    honest = ATTACKS[attack].least_honest if attack else 0
     return RunConfig(
         sizes=Cifar(
             data=draw(st.sampled_from(["cifar10", "synthetic"])),
@@ -169,12 +184,12 @@ def configs(draw):
         n=k * draw(st.integers(1, 9)),
         k=k,
         b=draw(st.integers(0, (k - 1) // 2)),
-        q=draw(st.integers(0, k)),
+        q=draw(st.integers(0, max(0, k - honest))),
         gamma=draw(st.floats(1e-9, 10)),
         alpha=draw(st.floats(1e-9, 1)),
         alpha_schedule=draw(st.sampled_from(["step", "constant", "inverse-square"])),
         local_steps=draw(st.sampled_from([None, (1, 1), (2, 7)])),
-        attack=draw(st.sampled_from([None, *FITTING])),
+        attack=attack,
         attack_scale=draw(st.one_of(st.none(), st.floats(-1e9, 1e9))),
         attacker_start=draw(st.sampled_from([None, "fresh", "pulled"])),
         drop_rate=draw(st.floats(0, 0.99)),

@@ -11,7 +11,8 @@ from slsgd_mx.attacks import find_attack
 from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.presets import divides_by_labels, preset, presets_of
+from slsgd_mx.figures.variants import Variant
+from slsgd_mx.presets import divides_by_labels, presets_of
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.validation import require, require_name
 
@@ -198,17 +199,23 @@ class Arena:
         seeds = range(self.seed, self.seed + self.repeats)
         return Cell(rule, attack, tuple(replace(base, seed=seed) for seed in seeds))
 
+    def warnings(self) -> List[str]:
+        """What is allowed but probably not meant."""
+        return self._variant.warnings([self.task]) if min(self.alphas) < 1 else []
+
+    @property
+    def _variant(self) -> Variant:
+        """The preset with the changes of the arena and of the user."""
+        usual = PRESETS[self.preset] if self.usual else {}
+        return Variant(self.preset, {**usual, **self.changes}, task=self.task)
+
     def _config(self, setting: Setting, rule: str, attack: str) -> RunConfig:
-        usual = PRESETS[self.preset] if self.usual else {"q": 0, "poisoned_devices": None}
-        asked: Dict[str, Any] = {**usual, **self.changes}
-        if "epochs" in asked:  # alpha decays in the middle, as in the figures
-            asked.setdefault("alpha_decay_epoch", max(1, asked["epochs"] // 2))
-        asked.update(rule=rule, b=setting.b, alpha=setting.alpha)
+        asked: Dict[str, Any] = dict(rule=rule, b=setting.b, alpha=setting.alpha)
         if divides_by_labels(self.task):
             asked["partition"] = setting.partition
         if attack != CLEAN:
             asked.update(attack=attack, q=setting.q, poisoned_devices=setting.poisoned_devices)
-        return preset(self.task, self.preset, **asked)
+        return self._variant.config(self.task, **asked)
 
     def _reason(self, setting: Setting, rule: str, attack: str) -> Optional[str]:
         """Why a rule is illegal for k and b, or an attack for k, q, b and the task.
@@ -237,7 +244,6 @@ def why_illegal(config: RunConfig, setting: Setting, rule: str, attack: str) -> 
     if reason is not None or attack == CLEAN or setting.q > config.k:
         return reason
     chosen = find_attack(attack)
-    misfit = find_misfit(chosen, config.sizes)
-    if misfit or setting.poisoned_devices is not None:
-        return misfit
-    return find_obstacle(chosen, config.k, setting.q, setting.b)
+    return find_misfit(chosen, config.sizes) or find_obstacle(
+        chosen, config.k, setting.q, setting.b, rule
+    )

@@ -41,8 +41,10 @@ class Score:
 
     @property
     def spread(self) -> float:
-        """The standard deviation over seeds; 0 for one."""
-        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
+        """The standard deviation over seeds; 0 for one, infinite if one of several diverged."""
+        if len(self.values) < 2:
+            return 0.0
+        return float(np.std(self.values, ddof=1)) if np.isfinite(self.values).all() else math.inf
 
 
 @dataclass(frozen=True)

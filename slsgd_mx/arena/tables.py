@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from slsgd_mx.arena.grid import Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.arena.results import ENDED, Board, Score
@@ -47,7 +47,7 @@ def table(arena: Arena, boards: Sequence[Board]) -> Tuple[List[str], List[List[s
 
 
 def to_json(arena: Arena, boards: Sequence[Board]) -> str:
-    """Settings, scores and curves of every cell."""
+    """Settings, scores and curves of every cell; null stands for what is not known or infinite."""
     content: Dict[str, Any] = {
         "preset": arena.preset,
         "task": arena.task,
@@ -64,19 +64,18 @@ def to_json(arena: Arena, boards: Sequence[Board]) -> str:
             for board in boards
         ],
     }
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def _cell(board: Board, score: Score) -> Dict[str, Any]:
-    shares = {name: getattr(score, name) for name in SHARES}
-    runs = [(run, board.outcomes[run]) for run in score.cell.runs]
+    runs, name = [(run, board.outcomes[run]) for run in score.cell.runs], board.measure.name
     return {
         "rule": score.cell.rule,
         "attack": score.cell.attack,
-        "mean": score.mean if score.values else None,
-        "spread": score.spread,
+        "mean": _finite(score.mean),
+        "spread": _finite(score.spread),
         "diverged": score.diverged,
-        **{name: None if math.isnan(share) else share for name, share in shares.items()},
+        **{share: _finite(getattr(score, share)) for share in SHARES},
         "empty_because": score.cell.why_empty or None,
         "runs": [
             {
@@ -84,11 +83,16 @@ def _cell(board: Board, score: Score) -> Dict[str, Any]:
                 "identity": run.identity,
                 "state": outcome.state,
                 "epoch": [int(row["epoch"]) for row in outcome.rows],
-                board.measure.name: [float(row[board.measure.name]) for row in outcome.rows],
+                name: [_finite(float(row[name])) for row in outcome.rows],
             }
             for run, outcome in runs
         ],
     }
+
+
+def _finite(value: float) -> Optional[float]:
+    """A number as strict JSON can hold it."""
+    return value if math.isfinite(value) else None
 
 
 class StoredRun(NamedTuple):
@@ -122,8 +126,9 @@ def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
     scores = {}
     for cell in content["cells"]:
         for run in cell["runs"]:
-            pairs, name = zip(run["epoch"], run[measure.name]), measure.name
-            rows = [{"epoch": str(epoch), name: repr(float(value))} for epoch, value in pairs]
+            name, lost = measure.name, measure.diverged
+            pairs = zip(run["epoch"], [lost if v is None else float(v) for v in run[name]])
+            rows = [{"epoch": str(epoch), name: repr(value)} for epoch, value in pairs]
             outcomes[StoredRun(int(run["seed"]), str(run["identity"]))] = Outcome(
                 str(run["state"]), rows=rows
             )

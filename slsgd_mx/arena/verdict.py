@@ -63,10 +63,10 @@ def compare_alphas(boards: Sequence[Board]) -> List[str]:
 
 
 def _compare(usual: Board, other: Board) -> List[str]:
-    """The line for two boards; none if no rule has a worst case in both."""
+    """The line for two boards; none if no rule has a worst case in both, or alpha never acts."""
     pairs = {rule: (usual.worst(rule), other.worst(rule)) for rule in usual.rules}
     both = {rule: pair for rule, pair in pairs.items() if None not in pair}
-    if not both:
+    if not both or all(one.cell.runs == two.cell.runs for one, two in both.values()):
         return []
     bests = []
     for number, board in enumerate((other, usual)):

@@ -77,7 +77,7 @@ ATTACKS: Registry[Attack] = Registry(
     "attack",
     {
         "label-flip": Attack(
-            "train on labels 9 - y (the paper's)",
+            "train on labels classes - 1 - y (the paper's 9 - y)",
             labels=flip_labels,
             start="fresh",
             parameters=TRAINED,
@@ -156,7 +156,7 @@ ATTACKS: Registry[Attack] = Registry(
             uses_previous=True,
         ),
         "model-replacement": Attack(
-            "train on labels 9 - y, push x_{t-1} + factor (x_i - x_{t-1})",
+            "train on labels classes - 1 - y, push x_{t-1} + factor (x_i - x_{t-1})",
             labels=flip_labels,
             collude=replace_model,
             needs=("own",),
@@ -185,6 +185,7 @@ ATTACKS: Registry[Attack] = Registry(
             collude=worst_case,
             needs=("target",),
             honest=0,
+            by_coordinate=True,
         ),
     },
 )
@@ -211,8 +212,8 @@ def register_attack(
         inner products; "labels", ``f(y, context)``; "samples", ``f(x, y, context)``; "model",
         ``f(x, context)`` on each parameter that a poisoned worker pushes.
     **attributes
-        Of ``slsgd_mx.attacks.Attack``: ``parameters``, ``needs``, ``honest``, ``uses_previous``,
-        ``start``, ``scale``, ``legal``, ``fits``, ``trigger``, ``summary``.
+        Of ``slsgd_mx.attacks.Attack``: ``parameters``, ``needs``, ``honest``, ``by_coordinate``,
+        ``uses_previous``, ``start``, ``scale``, ``legal``, ``fits``, ``trigger``, ``summary``.
 
     Raises
     ------

@@ -47,7 +47,8 @@ class Attack:
     combine: Optional[Callable[[Products, Facts], np.ndarray]] = None
     whole: bool = False
     needs: Tuple[str, ...] = ()  # of a colluding attack: "own" trained models, "start", "target"
-    honest: int = 1  # the least number of honest pushes that it needs
+    honest: int = 1  # of a colluding attack: the least number of honest pushes that it needs
+    by_coordinate: bool = False  # needs a rule that treats each coordinate by itself
     uses_previous: bool = False  # a colluding attack that depends on x_{t-1}
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     legal: Optional[Callable[..., Optional[str]]] = None  # legal(k, q, b, parameters)
@@ -56,6 +57,11 @@ class Attack:
     @property
     def colludes(self) -> bool:
         return self.collude is not None or self.combine is not None
+
+    @property
+    def least_honest(self) -> int:
+        """The least number of honest pushes without which there is no attack."""
+        return self.honest if self.colludes else 0
 
     @property
     def poisons_data(self) -> bool:

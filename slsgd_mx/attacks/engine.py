@@ -20,7 +20,7 @@ from slsgd_mx.attacks.collusion import Collusion, Facts, Products, deviation_of,
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.registry import Choice
-from slsgd_mx.rules.pipeline import mix_rows
+from slsgd_mx.rules.pipeline import find_rule, mix_rows
 from slsgd_mx.rules.rule import Rows
 
 
@@ -93,9 +93,18 @@ def attack_stream(seed: int, name: str, epoch: int, block: int = 0) -> np.random
     return stream(seed, f"attack-{name}", epoch=epoch, device=block)
 
 
-def find_obstacle(choice: Choice[Attack], k: int, q: int, b: int) -> Optional[str]:
-    """Why an attack is illegal for these numbers, in words; None if it is legal."""
-    needs = choice.entry.legal and choice.entry.legal(k, q, b, choice.parameters)
+def find_obstacle(choice: Choice[Attack], k: int, q: int, b: int, rule: str) -> Optional[str]:
+    """Why an attack is illegal for these numbers and this rule, in words; None if it is legal.
+
+    q=0 means that q varies between epochs: then only the rule counts.
+    """
+    attack, pipeline, needs = choice.entry, find_rule(rule), None
+    if attack.by_coordinate and (pipeline.mixes or pipeline.whole):
+        needs = f"a rule that treats each coordinate by itself, not {rule}"
+    elif q and k - q < attack.least_honest:
+        needs = f"k - q >= {attack.least_honest} honest pushes, and k={k}, q={q} leaves {k - q}"
+    elif q and attack.legal is not None:
+        needs = attack.legal(k, q, b, choice.parameters)
     return f"attack {choice.text} needs {needs}" if needs else None
 
 
@@ -115,7 +124,7 @@ def find_misfit(choice: Choice[Attack], sizes: Any) -> Optional[str]:
 
 def require_given(choice: Choice[Attack], given: dict, honest: Sequence[Any]) -> None:
     """Raise a ConfigError if there are too few honest pushes or something else is missing."""
-    least = choice.entry.honest
+    least = choice.entry.least_honest
     if len(honest) < least:
         raise ConfigError(
             f"attack {choice.name} needs at least {least} finite honest pushes, got {len(honest)}"

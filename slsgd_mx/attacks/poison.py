@@ -88,7 +88,7 @@ def poison(
     given = dict(own=own, start=start, target=target)
     given = {name: _rows_of(name, value, q, shape) for name, value in given.items()}
     require_given(choice, given, rows)
-    obstacle = find_obstacle(choice, k, q, b)
+    obstacle = find_obstacle(choice, k, q, b, rule)
     if obstacle:
         raise ConfigError(obstacle)
     depends = pipeline if choice.entry.whole and pipeline.uses_previous else choice.entry

@@ -7,7 +7,6 @@ from typing import Callable
 import numpy as np
 
 from slsgd_mx.attacks.collusion import Collusion
-from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 
@@ -20,12 +19,7 @@ def worst_case(seen: Collusion) -> np.ndarray:
     No attack does more harm in one epoch to a rule that grows with every push, such as the mean,
     the trimmed mean and the median.
     """
-    pipeline = find_rule(seen.rule)
-    if pipeline.mixes or pipeline.whole:
-        raise ConfigError(
-            f"attack worst-case needs a rule that treats each coordinate by itself, not {seen.rule}"
-        )
-    d = seen.previous.size
+    pipeline, d = find_rule(seen.rule), seen.previous.size
 
     def aggregate(pushed: np.ndarray) -> np.ndarray:
         rows, out = [*seen.honest, *pushed.astype(np.float32)], np.empty(d, np.float32)

@@ -70,6 +70,8 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     sweep = take_sweep(options)
     grid, folder = _grid(options, sweep.servers["servers"] if sweep.servers else 1)
     _check_cells(grid, cells)
+    for warning in grid.warnings():
+        click.echo(f"warning: {warning}", err=True)
     wanted = {"arena": grid.runs()}
     plan = sweep.plan(wanted)
     empty = grid.empty_cells()

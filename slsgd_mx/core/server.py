@@ -13,6 +13,7 @@ from typing import Dict, Iterable, Optional, Sequence, Set, Tuple
 import numpy as np
 
 from slsgd_mx.attacks import find_attack
+from slsgd_mx.attacks.engine import find_obstacle
 from slsgd_mx.config import NONFINITE, RunConfig
 from slsgd_mx.core.collusion import Plot, Settings, coefficients
 from slsgd_mx.core.flat_model import FlatModel, Shard, all_finite
@@ -58,8 +59,13 @@ def check_settings(settings: Settings) -> None:
     """Raise a ConfigError that gives the legal values unless all of them are legal."""
     find_rule(settings.rule).check(settings.k, settings.b)
     require_name("nonfinite", settings.nonfinite, NONFINITE)
-    if settings.attack is not None and not find_attack(settings.attack).entry.colludes:
-        raise ConfigError(f"attack {settings.attack!r} does not collude: workers carry it out")
+    if settings.attack is not None:
+        attack = find_attack(settings.attack)
+        if not attack.entry.colludes:
+            raise ConfigError(f"attack {settings.attack!r} does not collude: workers carry it out")
+        illegal = find_obstacle(attack, settings.k, 0, settings.b, settings.rule)
+        if illegal:
+            raise ConfigError(illegal)
 
 
 def judge(settings: Settings, finite: Dict[int, bool]) -> Update:

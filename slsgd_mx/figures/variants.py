@@ -141,17 +141,16 @@ class Variant:
         if self.task is None:
             asked = _of_task(task, asked)
         config = preset(task, self.preset, **asked)
-        never = config.alpha_schedule == "step" and config.alpha_decay_epoch >= config.epochs
-        return replace(config, alpha=1.0) if never else config
+        return replace(config, alpha=1.0) if config.alpha_never_acts else config
 
     def warnings(self, tasks: Iterable[str]) -> List[str]:
         """What is allowed but probably not meant."""
         plain = [self.config(task) for task in sorted(tasks)]
         return [
             f"{run.sizes.task}: alpha decays after epoch {run.alpha_decay_epoch}, but runs end at "
-            f"T={run.epochs}: curves with alpha < 1 equal those with alpha=1"
+            f"T={run.epochs}: alpha < 1 gives the same as alpha=1"
             for run in plain
-            if run.alpha_decay_epoch >= run.epochs
+            if run.alpha_never_acts
         ]
 
     def repeated(self, config: RunConfig) -> Tuple[RunConfig, ...]:

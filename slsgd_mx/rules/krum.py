@@ -27,11 +27,11 @@ def needs_multi_krum(k: int, b: int, parameters: Mapping[str, Value]) -> Optiona
     """2b+2 < k and 1 <= m <= k-b.
 
     >>> needs_multi_krum(10, 2, {"m": 9})
-    '1 <= m <= k - b = 8, not m=9'
+    '1 <= m <= k - b = 8'
     """
     m = parameters["m"]
     if 2 * b + 2 < k and m is not None and m > k - b:
-        return f"1 <= m <= k - b = {k - b}, not m={m}"
+        return f"1 <= m <= k - b = {k - b}"
     return needs_krum(k, b, parameters)
 
 

@@ -70,9 +70,10 @@ class Pipeline:
         for choice in (*self.before, self.rule):
             needs = "at least 1 push" if k < 1 else choice.entry.legal(rows, b, choice.parameters)
             if needs is not None:
-                name = choice.name.replace("-", " ")
+                name, given = choice.name.replace("-", " "), choice.text.partition(":")[2]
+                what = f"{given}, b={b}" if given else f"b={b}"
                 which = f"k={k}" if rows == k else f"the {rows} rows that are left of k={k}"
-                return f"b={b} is out of range for {which}: {name} needs {needs}"
+                return f"{what} is out of range for {which}: {name} needs {needs}"
             if isinstance(choice.entry, PreAggregation):
                 rows = choice.entry.rows(rows, choice.parameters)
         return None
@@ -98,10 +99,12 @@ class Pipeline:
             context = RuleContext(len(matrix), b, choice.parameters, rng=rng)
             mixed = mark_nonfinite(_gram_of(matrix, gram))
             step = np.atleast_2d(choice.entry.mix(mixed, context)).astype(np.float64)
-            if step.ndim != 2 or step.shape[1] != len(matrix) or not np.isfinite(step).all():
+            is_last = choice is self.rule and self.rule.entry.aggregate is None
+            m = 1 if is_last else len(step)
+            if step.shape != (m, len(matrix)) or not np.isfinite(step).all():
                 raise ConfigError(
                     f"{choice.name} returned weights of shape {step.shape}: needs finite numbers "
-                    f"of shape (m, {len(matrix)})"
+                    f"of shape ({1 if is_last else 'm'}, {len(matrix)})"
                 )
             matrix = step @ matrix
         return matrix

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,16 @@ from click.testing import CliRunner
 from helpers.run_folders import store_run
 
 from slsgd_mx.arena import pictures, results, tables, verdict
-from slsgd_mx.arena.grid import CLEAN, Arena
+from slsgd_mx.arena.grid import CLEAN, Arena, Setting, why_illegal
 from slsgd_mx.arena.stored import find_boards
 from slsgd_mx.cli import main
+from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.runs.folder import RunFolder
+from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.pushes import Pushes, to_text
+from slsgd_mx.tasks.problems.sizes import Problem
 
 ACCURACY = {
     ("mean", CLEAN): 0.9,
@@ -151,6 +155,26 @@ def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
     pictures.draw_heat_maps([board], tmp_path / "lost.png", "title", "note")
 
 
+@pytest.mark.parametrize("loss, curve", [(0.5, [0.52, 0.52]), (math.inf, [None, None])])
+def test_one_diverged_seed_of_two_makes_a_loss_infinite_and_its_json_null(tmp_path, loss, curve):
+    choices = dict(rules=("mean",), attacks=("negation",), repeats=2)
+    arena = Arena("smoke", task="lstm", **choices, changes={"epochs": 2, "eval_every": 1})
+    store(arena, tmp_path, {("mean", CLEAN): 0.1, ("mean", "negation"): loss})
+    diverge(arena, tmp_path, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (board,) = results.read_boards(arena, tmp_path)
+        assert board.worst("mean").spread == math.inf
+        assert pictures.finals(board).texts[0][1] == "inf\n±inf\n1 diverged"
+    text = tables.to_json(arena, [board])
+    cell = json.loads(text, parse_constant=pytest.fail)["boards"][0]["cells"][1]
+    assert (cell["mean"], cell["spread"], cell["diverged"]) == (None, None, 1)
+    assert cell["runs"][1]["test_loss"] == curve
+    (read,) = tables.from_json(text)
+    assert read.scores["mean", "negation"].values == (math.inf, curve[1] or math.inf)
+    assert verdict.verdict(read) == verdict.verdict(board)
+
+
 def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     arena = small()
     store(arena, tmp_path, {k: v for k, v in ACCURACY.items() if k != ("mean", "gaussian")})
@@ -181,6 +205,18 @@ def test_an_attack_that_does_not_fit_is_an_empty_cell_with_the_reason():
     assert arena.empty_cells() == {f"mean / {a}": text for a, text in why.items() if text}
     with pytest.raises(ConfigError, match="no cell of this arena can be computed: b=4"):
         small(rules=("krum",), bs=(4,)).runs()
+
+
+def test_an_attack_that_needs_another_rule_or_more_honest_pushes_leaves_an_empty_cell():
+    config, setting = RunConfig(sizes=Problem()), Setting("balanced", 2, 2, 1.0)
+    why = "attack worst-case needs a rule that treats each coordinate by itself, not krum"
+    for one in (setting, replace(setting, q=0, poisoned_devices=20)):
+        assert why_illegal(config, one, "krum", "worst-case") == why
+        assert why_illegal(config, one, "median", "worst-case") is None
+    arena = small(attacks=("alie", "negation"), qs=(9,))
+    why = {c.attack: c.why_empty for c in arena.cells(arena.settings[0])}
+    few = "attack alie needs k - q >= 2 honest pushes, and k=10, q=9 leaves 1"
+    assert why == {CLEAN: "", "alie": few, "negation": ""}
 
 
 def test_used_pushes_are_means_over_the_last_half_and_seeds(tmp_path):
@@ -225,6 +261,29 @@ def test_the_verdict_compares_alphas(tmp_path):
     assert verdict.compare_alphas(boards) == [line]
     assert json.loads(tables.to_json(arena, boards))["alphas"] == [line]
     assert verdict.compare_alphas(boards[:1]) == []
+
+
+@pytest.mark.parametrize(
+    "task, epochs, decay", [("cifar", 8, 4), ("cifar", 10, 4), ("lstm", 40, 30), ("lstm", 20, 14)]
+)
+def test_alpha_decays_in_proportion_in_an_evaluated_epoch(task, epochs, decay):
+    attacks = ("negation",)
+    arena = Arena("smoke", task=task, attacks=attacks, alphas=(0.8,), changes={"epochs": epochs})
+    assert {run.alpha_decay_epoch for run in arena.runs()} == {decay}
+    assert all(prefix_of(run) is not None for run in arena.runs())
+    assert arena.warnings() == []
+
+
+def test_an_alpha_that_never_acts_is_computed_once_and_not_compared(tmp_path):
+    late = {"alpha_decay_epoch": 8}
+    arena, usual = small(alphas=(1.0, 0.8), changes=late), small(changes=late)
+    assert arena.runs() == usual.runs() and usual.warnings() == []
+    (said,) = arena.warnings()
+    assert "alpha decays after epoch 8, but runs end at T=8" in said
+    store(arena, tmp_path)
+    assert verdict.compare_alphas(results.read_boards(arena, tmp_path)) == []
+    constant = small(alphas=(0.8,), changes={**late, "alpha_schedule": "constant"})
+    assert {run.alpha for run in constant.runs()} == {0.8} and constant.warnings() == []
 
 
 def test_json_holds_the_curves_behind_every_cell(tmp_path):

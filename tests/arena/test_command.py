@@ -115,6 +115,13 @@ def test_wrong_calls(more, said):
     assert not Path("runs").exists()
 
 
+def test_an_alpha_that_never_acts_is_warned_about():
+    result = call(f"{SMOKE} --alpha 1 --alpha 0.8 --alpha-decay-epoch 2 --dry-run")
+    assert result.exit_code == 0 and "runs: 4, of which 0 are finished" in result.output
+    said = "warning: cifar: alpha decays after epoch 2, but runs end at T=2: alpha < 1 gives"
+    assert said in result.output
+
+
 def test_an_arena_without_cells_is_refused():
     result = call(f"{TINY} --rule bulyan")
     assert result.exit_code == 2

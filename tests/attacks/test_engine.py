@@ -66,13 +66,28 @@ def test_attacks_say_how_many_honest_pushes_they_need(name):
             poison(spoilt, name, **given_)
 
 
-def test_legality_depends_on_the_numbers_of_the_epoch():
-    choice = find_attack("alie:z=auto")
-    assert find_obstacle(choice, 10, 2, 2) == (
-        "attack alie:z=auto needs z > 0, and z=auto gives 0 for k=10, q=2"
-    )
-    assert find_obstacle(choice, 10, 4, 2) is None and find_obstacle(choice, 10, 0, 2) is None
-    assert all(find_obstacle(find_attack(name), 10, 2, 2) is None for name in ATTACKS)
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.model])
+def test_attacks_on_a_workers_own_push_need_no_honest_pushes(name):
+    own = np.ones((2, 3), np.float32)
+    alone, among = (poison(honest, name, q=2, own=own) for honest in ([], np.ones((8, 3))))
+    assert alone.shape == among.shape == (2, 3)
+    assert name == "negation" or alone.tobytes() == among.tobytes()  # its factor is (k-q)/q
+
+
+def test_legality_depends_on_the_numbers_of_the_epoch_and_the_rule():
+    def why_not(attack, k, q, rule="mean"):
+        return find_obstacle(find_attack(attack), k, q, 2, rule)
+
+    why = "attack alie:z=auto needs z > 0, and z=auto gives 0 for k=10, q=2"
+    assert why_not("alie:z=auto", 10, 2) == why
+    assert why_not("alie:z=auto", 10, 4) is None and why_not("alie:z=auto", 10, 0) is None
+    why = "attack min-max needs k - q >= 2 honest pushes, and k=3, q=2 leaves 1"
+    assert why_not("min-max", 3, 2) == why
+    assert why_not("min-max", 3, 1) is None and why_not("min-max", 3, 0) is None
+    assert why_not("negation", 3, 3) is None and why_not("sign-flip", 3, 3) is None
+    why = "attack worst-case needs a rule that treats each coordinate by itself, not krum"
+    assert why_not("worst-case", 10, 2, "krum") == why_not("worst-case", 10, 0, "krum") == why
+    assert all(why_not(name, 10, 2) is None for name in ATTACKS)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_pictures_of_the_preset_are_not_overwritten(call, tmp_path, flag):
 
 def test_a_warning_if_alpha_never_decays(call):
     said = call("fig1", *TINY, "--alpha-decay-epoch", "4", "--draw-only").output
-    assert "runs end at T=4: curves with alpha < 1 equal those with alpha=1" in said
+    assert "runs end at T=4: alpha < 1 gives the same as alpha=1" in said
     assert "warning" not in call("fig1", *TINY, "--draw-only").output
 
 

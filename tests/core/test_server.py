@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from slsgd_mx import ModelServer
+from slsgd_mx.attacks import ATTACKS
 from slsgd_mx.core.server import Update
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
@@ -156,6 +157,17 @@ def test_too_many_discarded_pushes_leave_the_model_unchanged():
     assert as_bytes(server) == before
 
 
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.whole])
+def test_optimal_attacks_leave_an_epoch_with_too_few_pushes_unchanged(name):
+    pushed, server = models(5), make(k=5, b=2, attack=name)
+    before = as_bytes(server)
+    push_all(server, pushed, slots=[0, 1, 2])
+    assert server.update(1.0, poisoned=[4]) == Update((0, 1, 2, 4), (), (3,), applied=False)
+    assert as_bytes(server) == before
+    push_all(server, pushed, slots=[0, 1, 2, 3])
+    assert server.update(1.0, poisoned=[4]).applied
+
+
 def test_incomplete_push_counts_as_missing():
     pushed, server = models(4), make(b=0)
     push_all(server, pushed, slots=[0, 2])
@@ -192,6 +204,7 @@ def test_next_epoch_starts_with_empty_slots():
         (lambda s: s.update(math.nan), "alpha=nan is out of range"),
         (lambda s: ModelServer(4, 2), "b=2 is out of range for k=4"),
         (lambda s: ModelServer(4, rule="best"), "choose one of trimmed-mean, mean, median"),
+        (lambda s: ModelServer(4, rule="krum", attack="worst-case"), "by itself, not krum"),
         (lambda s: ModelServer(4, nonfinite="maybe"), "choose one of reject, keep"),
     ],
 )

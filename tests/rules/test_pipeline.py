@@ -1,12 +1,14 @@
 """Blocks, mixing and ``aggregate``: the machinery that rules share."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from slsgd_mx import aggregate
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.rules import RULES, Rule
 from slsgd_mx.rules.pipeline import blocks, gram_of, mix_rows
 
 K = 11
@@ -57,6 +59,21 @@ def test_a_copied_push_keeps_its_bits():
     out = np.empty((1, 3), np.float32)
     mix_rows(matrix, x, np.full(3, 9, np.float32), out)
     assert out[0].tobytes() == x[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    "weights, shape",
+    [(np.eye(3), r"\(3, 3\)"), (np.ones(2), r"\(1, 2\)"), (np.full(3, np.nan), r"\(1, 3\)")],
+)
+def test_a_mixing_rule_must_return_one_finite_weight_for_each_push(weights, shape, monkeypatch):
+    rule = Rule("", mix=lambda gram, context: weights)
+    monkeypatch.setitem(RULES, "mine", rule)
+    message = rf"mine returned weights of shape {shape}: needs finite numbers of shape \(1, 3\)"
+    with pytest.raises(ConfigError, match=message):
+        aggregate(np.array([[1.0], [2.0], [9.0]]), "mine")
+    if weights.ndim == 2:  # rows for an aggregate that follows
+        monkeypatch.setitem(RULES, "mine", replace(rule, aggregate=RULES["median"].aggregate))
+        assert aggregate(np.array([[1.0], [2.0], [9.0]]), "mine") == [2]
 
 
 # ---------------------------------------------------------------------------- the function
