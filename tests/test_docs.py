@@ -114,8 +114,9 @@ def shown_files(tmp_path, monkeypatch, fresh_plugins):
     for name in ("examples", "figures"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "my_attack.py").write_text(python_blocks("fifteen-minutes.md")[0])
-    for name in ("my.npz", "FILE.py"):
-        (tmp_path / name).touch()
+    (workload,) = [text for text in python_blocks("extending.md") if "mean-of-points" in text]
+    (tmp_path / "FILE.py").write_text(workload)
+    (tmp_path / "my.npz").touch()
     for name in ("flips.tar.gz", "results.tar.gz"):  # archives without runs
         (tmp_path / name).write_bytes(gzip.compress(bytes(1024)))
     monkeypatch.chdir(tmp_path)
