@@ -9,6 +9,7 @@ where c trains one device, m(d) pushes or pulls one model, g(k) aggregates one v
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -19,6 +20,7 @@ import numpy as np
 
 from benchmarks.distributed import compute
 from slsgd_mx import Cifar, RunConfig
+from slsgd_mx.parameter_server.protocol import LARGEST_SHARD
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 from slsgd_mx.runs.manifest import cpu_name
 from slsgd_mx.system.threads import VARIABLE
@@ -65,13 +67,22 @@ def fit_line(xs: List[float], ys: List[float]) -> Tuple[float, float]:
     return float(a), float(s)
 
 
+def servers_needed(k: int, d: float) -> int:
+    """The least number of servers whose memory holds k slots and whose messages hold a shard.
+
+    >>> servers_needed(10, 1e8), servers_needed(10, 1e9), servers_needed(100, 1e9)
+    (1, 2, 7)
+    """
+    return math.ceil(max(4 * d * (k + 2) / MEMORY, d / LARGEST_SHARD))
+
+
 def tables(factor: float, power: float) -> Dict[str, List[List[str]]]:
     """Tabulate the model for k pushes (rows) of d values (columns)."""
     sizes, pushes = (1e6, 1e7, 1e8, 1e9), (10, 100, 1_000, 10_000)
     aggregated, needed, moved = [], [], []
     for k in pushes:
         aggregated.append([k * d * factor * k**power for d in sizes])
-        needed.append([max(1, int(np.ceil(4 * d * (k + 2) / MEMORY))) for d in sizes])
+        needed.append([servers_needed(k, d) for d in sizes])
         moved.append([4 * d * k / LINK / s for d, s in zip(sizes, needed[-1])])
     head = ["k"] + [f"d = 10^{int(np.log10(d))}" for d in sizes]
 
@@ -81,7 +92,7 @@ def tables(factor: float, power: float) -> Dict[str, List[List[str]]]:
     shared = [[a / s for a, s in zip(*both)] for both in zip(aggregated, needed)]
     return {
         "seconds to aggregate on one server of one core": rows(aggregated, seconds),
-        "servers needed for their memory (64 GB each)": rows(needed, lambda s: f"{s:,}"),
+        "servers needed (64 GB of memory each)": rows(needed, lambda s: f"{s:,}"),
         "seconds to aggregate on that many": rows(shared, seconds),
         "seconds to receive k pushes on that many, at 10 Gbit/s each": rows(moved, seconds),
     }

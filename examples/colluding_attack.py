@@ -10,7 +10,7 @@ from slsgd_mx import register_attack
 from slsgd_mx.registry import number
 
 
-@register_attack("outside", parameters={"margin": number(0.1, least=0)})
+@register_attack("outside", parameters={"margin": number(0.1, least=0)}, uses_previous=True)
 def outside(seen):
     """Push a little more than the largest honest value wherever the honest mean falls."""
     honest = np.array(seen.honest)  # (honest pushes, coordinates)

@@ -10,7 +10,12 @@ from slsgd_mx import register_rule
 from slsgd_mx.registry import number
 
 
-@register_rule("bounded-median", parameters={"limit": number(0.1, above=0)}, uses_b=False)
+@register_rule(
+    "bounded-median",
+    parameters={"limit": number(0.1, above=0)},
+    uses_b=False,
+    uses_previous=True,
+)
 def bounded_median(pushes, context):
     """The coordinate-wise median, at most ``limit`` away from x_{t-1}."""
     limit = context.parameters["limit"]

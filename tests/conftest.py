@@ -120,7 +120,6 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore:Please import `csr_matrix`")
 
 
-# Files whose tests start processes, compute sweeps or draw pictures; `make check` leaves them out.
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """Run commands in an empty folder without any data; restore the handlers of signals."""
@@ -135,6 +134,7 @@ def elsewhere(tmp_path, monkeypatch):
         signal.signal(number, handler)
 
 
+# Files whose tests start processes, compute sweeps or draw pictures; `make check` leaves them out.
 SLOW = (
     "test_kill.py",
     "test_distribution.py",

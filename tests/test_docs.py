@@ -15,6 +15,9 @@ from helpers.blocks import python_blocks
 import slsgd_mx
 from slsgd_mx.cli import main
 from slsgd_mx.errors import SlsgdError
+from slsgd_mx.figures.declarations import FIGURES
+from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.sweeps.plan import make_plan
 
 ROOT = Path(slsgd_mx.__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "figures" / "README.md"]
@@ -114,8 +117,9 @@ def shown_files(tmp_path, monkeypatch, fresh_plugins):
     for name in ("examples", "figures"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "my_attack.py").write_text(python_blocks("fifteen-minutes.md")[0])
-    for name in ("my.npz", "FILE.py"):
-        (tmp_path / name).touch()
+    (workload,) = [text for text in python_blocks("extending.md") if "mean-of-points" in text]
+    (tmp_path / "FILE.py").write_text(workload)
+    (tmp_path / "my.npz").touch()
     for name in ("flips.tar.gz", "results.tar.gz"):  # archives without runs
         (tmp_path / name).write_bytes(gzip.compress(bytes(1024)))
     monkeypatch.chdir(tmp_path)
@@ -159,6 +163,20 @@ def test_the_checks_find_what_is_wrong(tmp_path):
     assert find_missing_targets("`slsgd-mx[no]`, `python -m slsgd_mx.no`") == ["no", "slsgd_mx.no"]
     page.write_text("## The `one` part\n[a](#the-one-part) [b](page.md#gone)")
     assert find_missing_anchors(page) == ["gone"]
+
+
+def test_the_page_of_costs_has_the_plan_of_the_laptop_preset(tmp_path):
+    text = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    laptop = Variant("laptop", {})
+    wanted = {name: runs_of(figure, laptop) for name, figure in FIGURES.items()}
+    runs = {run for group in wanted.values() for run in group}
+    assert f"plans {len(runs)} runs with {make_plan(wanted, tmp_path).epochs:,} epochs" in text
+    for name in ("fig5", "fig6"):
+        epochs = make_plan({name: wanted[name]}, tmp_path).epochs
+        assert re.search(rf"^\| Figure {name[3:]}.* \| {epochs:,} \|", text, re.M)
+    fewer = Variant("laptop", {}, repeats=1, at=(0.6, 1.0))
+    wanted = {name: runs_of(figure, fewer) for name, figure in FIGURES.items()}
+    assert f"now it plans {make_plan(wanted, tmp_path).epochs:,} " in text
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/reference.md", "docs/runs.md"])

@@ -1,9 +1,16 @@
 """The blocks of docs/extending.md are complete: each is loaded as a plug-in, and a run uses it."""
 
+from functools import partial
+from pathlib import Path
+
+import numpy as np
 import pytest
 from helpers.blocks import python_blocks
 
-from slsgd_mx import load_plugin, preset, train
+from slsgd_mx import aggregate, load_plugin, poison, preset, train
+from slsgd_mx.errors import ConfigError
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 BLOCKS = python_blocks("extending.md")
 TINY = dict(n=8, k=4, epochs=2, eval_every=1)
@@ -13,7 +20,7 @@ IMAGES = dict(train_images=80, test_images=20, batch_size=10)
 USES = {
     'register_attack("reflect"': dict(task="images", q=1, b=1, attack="reflect:factor=2", **IMAGES),
     '    "stripe",': dict(task="images", q=1, attack="stripe:target=1,share=1", **IMAGES),
-    'register_rule("pulled-mean"': dict(task="images", rule="pulled-mean:weight=0.2", **IMAGES),
+    '    "pulled-mean",': dict(task="images", rule="pulled-mean:weight=0.2", **IMAGES),
     'register_partition("part-of-it"': dict(
         task="images", partition="part-of-it:share=1", **IMAGES
     ),
@@ -40,6 +47,32 @@ def test_a_block_is_a_plugin(text, tmp_path, fresh_plugins):
     assert config.sources == (tuple(source),)
     result = train(config, tmp_path / "run")
     assert [row["epoch"] for row in result.rows] == ["1", "2"]
+
+
+def find_block(text):
+    """The block of the page, of README.md or of an example that has a text."""
+    examples = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py"))]
+    (block,) = [b for b in (*BLOCKS, *python_blocks("../README.md"), *examples) if text in b]
+    return block
+
+
+@pytest.mark.parametrize(
+    "text, call",
+    [
+        ('register_attack("reflect", parameters', partial(poison, attack="reflect", q=1)),
+        ('register_attack("reflect", uses', partial(poison, attack="reflect", q=1)),
+        ('register_attack("outside"', partial(poison, attack="outside", q=1)),
+        ('"pulled-mean"', partial(aggregate, rule="pulled-mean")),
+        ('"bounded-median"', partial(aggregate, rule="bounded-median")),
+    ],
+)
+def test_what_depends_on_the_previous_model_insists_on_it(text, call, tmp_path, fresh_plugins):
+    (tmp_path / "own.py").write_text(find_block(text))
+    load_plugin(str(tmp_path / "own.py"))
+    pushes = np.full((8, 2), 5.0)
+    with pytest.raises(ConfigError, match=r"give previous=x_\{t-1\}"):
+        call(pushes)
+    assert call(pushes, previous=np.ones(2)).shape[-1] == 2
 
 
 def test_the_script_trains(tmp_path, monkeypatch, capsys):

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,12 @@ def test_every_package_has_a_row_and_imports_follow_the_table():
     }
     assert packages - PUBLIC <= set(allowed)
     assert find_violations(find_imports(ROOT / "slsgd_mx"), allowed) == []
+
+
+def test_the_public_interface_does_not_import_mxnet():
+    """A plug-in may import any of its names before the command sets the number of threads."""
+    code = "import sys; from slsgd_mx import *; assert 'mxnet' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 # ---------------------------------------------------------------------------- the checker itself

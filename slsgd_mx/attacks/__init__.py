@@ -16,7 +16,7 @@ outside, decorate a function::
 
     from slsgd_mx import register_attack
 
-    @register_attack("opposite")
+    @register_attack("opposite", uses_previous=True)
     def opposite(seen):
         "Push the honest mean, reflected at x_{t-1}."
         return 2 * seen.previous - seen.mu
@@ -224,7 +224,7 @@ def register_attack(
     --------
     >>> import numpy as np
     >>> from slsgd_mx import poison, register_attack
-    >>> @register_attack("example-reflect")
+    >>> @register_attack("example-reflect", uses_previous=True)
     ... def reflect(seen):
     ...     "Push the honest mean, reflected at x_{t-1}."
     ...     return 2 * seen.previous - seen.mu

@@ -30,7 +30,7 @@ def current_engine() -> Engine:
 
 
 def _train_here(*arguments: Any, **options: Any) -> Any:
-    from slsgd_mx.runs.trainer import train  # after the threads are set: it imports MXNet
+    from slsgd_mx.runs.trainer import train
 
     return train(*arguments, **options)
 

@@ -19,7 +19,7 @@ from slsgd_mx.system import signals
 from slsgd_mx.system.processes import Message
 
 if TYPE_CHECKING:
-    from slsgd_mx.runs.trainer import Progress  # it imports MXNet
+    from slsgd_mx.runs.trainer import Progress
 
 BAR = "{percentage:3.0f}%|{bar:8}| {n_fmt}/{total_fmt} [{remaining} left{postfix}]"
 TAKEN = 36  # columns of such a bar without its postfix, if hours are left

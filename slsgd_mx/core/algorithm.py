@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Iterable, List, Optional, Union
+from typing import TYPE_CHECKING, Iterable, List, Optional
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from slsgd_mx.config import WARM_UP_GAMMA, WARM_UP_PASSES, RunConfig
 from slsgd_mx.core.server import Server, Update
 from slsgd_mx.core.task import Poison, PoisonSamples, Task, Values
 from slsgd_mx.randomness import integer_seed, stream
-from slsgd_mx.system.mxnet import mx
+from slsgd_mx.system.arrays import Array
+
+if TYPE_CHECKING:
+    from slsgd_mx.system.mxnet import mx
 
 
 @dataclass(frozen=True)
@@ -174,12 +177,10 @@ def poison_of(t: int, device: int, config: RunConfig, task: Task) -> Optional[Po
     return None
 
 
-Array = Union[np.ndarray, mx.nd.NDArray]
-
-
 def boost(value: Array, start: Array, factor: float) -> None:
     """Move a trained parameter away from its start, in place: ``w_0 + F (x - w_0)``.
 
+    >>> from slsgd_mx.system.mxnet import mx
     >>> value = mx.nd.array([1.0, 3.0])
     >>> boost(value, mx.nd.array([1.0, 2.0]), 5.0)
     >>> value.asnumpy()
@@ -197,7 +198,7 @@ def push(
     for key, value in task.values.items():
         value = as_pushed(value)
         if attack is not None:
-            value = mx.nd.array(attack(value.asnumpy(), context), dtype=np.float32)
+            value = as_pushed(attack(value.asnumpy(), context))
         server.push(key, value, slot)
 
 
@@ -209,6 +210,8 @@ def push_values(values: Values, slot: int, server: Server) -> None:
 
 def as_pushed(value: Array) -> mx.nd.NDArray:
     """A task's array as the server takes it: an NDArray, a copy if it is a NumPy array."""
+    from slsgd_mx.system.mxnet import mx
+
     if isinstance(value, mx.nd.NDArray):
         return value
     return mx.nd.array(np.atleast_1d(value), dtype=np.float32)

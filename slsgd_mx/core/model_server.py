@@ -13,7 +13,6 @@ from slsgd_mx.core.collusion import Plot, Settings, collude, products
 from slsgd_mx.core.flat_model import Shard
 from slsgd_mx.core.server import Parameters, Server, Update, aggregate, check_alpha, share_memory
 from slsgd_mx.rules.pipeline import sampled
-from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.slot_memory import SlotMemory
 from slsgd_mx.system.stopwatch import Costs
 
@@ -88,6 +87,8 @@ class ModelServer(Server):
         self._watch.reset()
 
     def update(self, alpha: float, poisoned: Sequence[int] = ()) -> Update:
+        from slsgd_mx.system.mxnet import mx
+
         check_alpha(alpha)
         self._watch.switch("aggregation")
         mx.nd.waitall()  # MXNet's engine copies pushes asynchronously

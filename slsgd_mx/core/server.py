@@ -8,7 +8,7 @@ import functools
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Dict, Iterable, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.rules.pipeline import add_in_order, find_rule
 from slsgd_mx.system.arrays import Array, as_ndarray, as_numpy
-from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.stopwatch import Costs, Stopwatch
 from slsgd_mx.validation import require, require_name
 
-Parameters = Dict[str, mx.nd.NDArray]  # NDArrays that share the memory of one flat vector
+if TYPE_CHECKING:
+    from slsgd_mx.system.mxnet import mx
+
+Parameters = Dict[str, "mx.nd.NDArray"]  # NDArrays that share the memory of one flat vector
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class Server(abc.ABC):
 
     def push(self, key: str, value: Array, slot: int) -> None:
         """Hand in a worker's value of a parameter (line 12), once per slot, key and epoch."""
+        from slsgd_mx.system.mxnet import mx
+
         if not isinstance(value, mx.nd.NDArray):
             value = mx.nd.array(as_numpy(value), dtype=np.float32)
         self._check_push(key, value.shape, slot)

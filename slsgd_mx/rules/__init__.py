@@ -7,7 +7,9 @@ To add one from outside::
     from slsgd_mx import register_rule
     from slsgd_mx.registry import number
 
-    @register_rule("pulled-mean", parameters={"weight": number(0.5, least=0, most=1)})
+    WEIGHT = {"weight": number(0.5, least=0, most=1)}
+
+    @register_rule("pulled-mean", parameters=WEIGHT, uses_b=False, uses_previous=True)
     def pulled_mean(pushes, context):
         "The mean of the pushes, pulled towards x_{t-1}."
         w = context.parameters["weight"]

@@ -21,7 +21,6 @@ from slsgd_mx.runs.pushes import Pushes
 from slsgd_mx.runs.status import is_finished
 from slsgd_mx.system import signals
 from slsgd_mx.system.files import Values
-from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.precision import use_precision
 from slsgd_mx.tasks.build import build_task, complete
 
@@ -187,7 +186,7 @@ def _start(
     else:
         _check_model(values, task, run_folder)
         for key in task.values:
-            server.init(key, mx.nd.array(values[key]), task.moving_average[key])
+            server.init(key, values[key], task.moving_average[key])
     server.start(epoch)
     return epoch, _Tally(**notes)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.system.mxnet import mx
 
-Array = Union[mx.nd.NDArray, np.ndarray]
+if TYPE_CHECKING:  # importing the public interface must not import MXNet: its threads are set later
+    from slsgd_mx.system.mxnet import mx
+
+Array = Union["mx.nd.NDArray", np.ndarray]
 
 
 def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
@@ -22,6 +24,8 @@ def as_ndarray(array: np.ndarray) -> mx.nd.NDArray:
     >>> view.asnumpy()
     array([3., 0.], dtype=float32)
     """
+    from slsgd_mx.system.mxnet import mx
+
     return mx.nd.from_numpy(array.view(), zero_copy=True)  # MXNet marks its argument read-only
 
 
@@ -30,11 +34,14 @@ def as_numpy(array: Array) -> np.ndarray:
 
     A NumPy array is returned as it is; anything else is a ConfigError.
 
+    >>> from slsgd_mx.system.mxnet import mx
     >>> as_numpy(mx.nd.array([[1, 2]]))
     array([[1., 2.]], dtype=float32)
     """
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
+    from slsgd_mx.system.mxnet import mx
+
     if not isinstance(array, mx.nd.NDArray):
         kind = type(array).__name__
         raise ConfigError(f"a model must be an NDArray or a NumPy array, not of type {kind}")

@@ -6,11 +6,12 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 from helpers.command_line import call
 
 import slsgd_mx
-from slsgd_mx.cli import COMMANDS
+from slsgd_mx.cli import COMMANDS, main
 from slsgd_mx.cli.options import OPTIONS, parameter
 from slsgd_mx.config import RunConfig
 from slsgd_mx.tasks.cifar.sizes import Cifar
@@ -26,11 +27,23 @@ def test_every_field_of_a_configuration_has_an_option():
     assert all(attributes["help"].endswith(".") for _, attributes in OPTIONS.values())
 
 
-SUBCOMMANDS = ["data fetch", "data verify", "data where", "dist scheduler", "dist server"]
-SUBCOMMANDS += ["runs show", "runs compare", "runs export"]
+def command_names(group=main, prefix=""):
+    """The words of every command below a group, and of the groups themselves."""
+    yield prefix
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command, words = group.get_command(context, name), f"{prefix} {name}".strip()
+        yield from command_names(command, words) if isinstance(command, click.Group) else [words]
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, *SUBCOMMANDS, "dist worker"])
+NAMES = list(command_names())
+
+
+def test_commands_inside_groups_are_found():
+    assert {*COMMANDS, "dist worker", "runs verify", "runs unpack", "train images"} <= {*NAMES}
+
+
+@pytest.mark.parametrize("command", NAMES)
 def test_every_command_explains_itself(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     result = call(f"{command} --help")

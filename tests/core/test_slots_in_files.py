@@ -47,7 +47,7 @@ def epoch(folder, rule="trimmed-mean", attack=None, poisoned=()):
 
 
 @pytest.mark.parametrize("rule", [*RULES, "nnm+trimmed-mean", "bucketing+median"])
-def test_rules(rule, tmp_path, monkeypatch):
+def test_a_rule_gives_the_bytes_of_memory_from_a_file(rule, tmp_path, monkeypatch):
     *expected, mapped = epoch(tmp_path, rule)
     assert not mapped
     monkeypatch.setenv(slot_memory.VARIABLE, "0")
@@ -56,7 +56,7 @@ def test_rules(rule, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("attack", COLLUDING)
-def test_colluding_attacks(attack, tmp_path, monkeypatch):
+def test_a_colluding_attack_gives_the_bytes_of_memory_from_a_file(attack, tmp_path, monkeypatch):
     text = "alie:z=1" if attack == "alie" else attack
     *expected, _ = epoch(tmp_path, attack=text, poisoned=(0, 1))
     monkeypatch.setenv(slot_memory.VARIABLE, "0")
@@ -65,7 +65,7 @@ def test_colluding_attacks(attack, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-def test_shard_servers(servers, tmp_path, monkeypatch):
+def test_shard_servers_give_the_bytes_of_memory_from_a_file(servers, tmp_path, monkeypatch):
     models = []
     for limit in ("1GB", "0"):
         monkeypatch.setenv(slot_memory.VARIABLE, limit)

@@ -1,6 +1,7 @@
 """Examples give the same bytes in one process, in a sweep of two jobs, and on two servers."""
 
 import runpy
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,21 @@ def test_two_workers_and_two_servers_give_the_same_bytes(name, configs, arrays, 
     alone = train(config, tmp_path / "alone", arrays)
     result = launch(config, tmp_path / "run", arrays, options=Options(2, 2))
     assert numbers(result.folder) == numbers(alone.folder)
+
+
+def test_neither_an_example_nor_the_readme_imports_mxnet_when_it_is_loaded(tmp_path):
+    """A command sets its threads after loading plug-ins, and MXNet reads them when imported."""
+    (block,) = python_blocks("../README.md")
+    (tmp_path / "readme.py").write_text(block)
+    files = [*sorted(EXAMPLES.glob("*.py")), tmp_path / "readme.py"]
+    code = (
+        f"import sys; sys.path.insert(0, {str(EXAMPLES.parent)!r})\n"
+        "from slsgd_mx import load_plugin\n"
+        "for path in sys.argv[1:]:\n"
+        "    load_plugin(path)\n"
+        "    assert 'mxnet' not in sys.modules, path"
+    )
+    subprocess.run([sys.executable, "-c", code, *map(str, files)], check=True)
 
 
 # ---- scripts -------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import MISSING, fields, replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slsgd_mx.core.collusion import Settings
-from slsgd_mx.parameter_server.commands import Begin, Commit, Configure, End, read_command, to_json
+from slsgd_mx.parameter_server.commands import (
+    COMMANDS,
+    Begin,
+    Collude,
+    Commit,
+    Configure,
+    End,
+    Multiply,
+    Weigh,
+    read_command,
+    to_json,
+)
 from slsgd_mx.parameter_server.protocol import MOST, ProtocolError
 
 
@@ -29,13 +41,30 @@ def commit(**changes):
     return {"do": "commit", **values, "owners": [], **changes}
 
 
-LEGAL = [configure(), {"do": "begin", "epoch": 3}, commit(), {"do": "end"}]
+def multiply(**changes):
+    return {"do": "multiply", "epoch": 8, "slots": [0, 2], "poisoned": [1], **changes}
+
+
+def weigh(**changes):
+    return {"do": "weigh", "epoch": 8, "slots": [0, 2], "matrix": [[0.5, 0.5]], **changes}
+
+
+def collude(**changes):
+    values = dict(epoch=8, honest=[0, 2], poisoned=[1], combination=[[0.5, -1.5]])
+    return {"do": "collude", **values, **changes}
+
+
+LEGAL = [configure(), {"do": "begin", "epoch": 3}, multiply(), weigh(), collude(), commit()]
+LEGAL += [{"do": "end"}]
 LARGEST = [
     configure(k=MOST, b=0, owners=[]),
     configure(workers=MOST, epoch=MOST, fingerprint=2**48, seed=2**70),
     configure(size=2**36, servers=1024, replaced=[[2**36, 2**36]], places=[]),
     {"do": "begin", "epoch": MOST},
     commit(epoch=MOST, accepted=[MOST], refused=[MOST - 1]),
+    multiply(epoch=MOST, slots=[MOST], poisoned=[]),
+    weigh(epoch=MOST, slots=[MOST], matrix=[[1e308], [-1e308]]),
+    collude(epoch=MOST, honest=[], poisoned=[MOST], combination=None),
 ]
 
 
@@ -65,12 +94,44 @@ def commits(draw):
     return Commit(draw(st.integers(1, 10**6)), alpha, slots[:cut], slots[cut:], draw(st.booleans()))
 
 
-@given(configures() | commits() | st.builds(Begin, st.integers(0, 10**6)) | st.just(End()))
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def matrices(columns):
+    return st.none() | st.lists(
+        st.lists(numbers, min_size=columns, max_size=columns), min_size=1, max_size=3
+    )
+
+
+@st.composite
+def requests(draw):
+    """Commands about slots, between those that begin and commit an epoch."""
+    epoch = draw(st.integers(1, 10**6))
+    slots = draw(st.lists(st.integers(0, 50), unique=True, min_size=1, max_size=20))
+    cut = draw(st.integers(0, len(slots)))
+    return draw(
+        st.just(Multiply(epoch, slots[:cut], slots[cut:]))
+        | st.builds(Weigh, st.just(epoch), st.just(slots), matrices(len(slots)))
+        | st.builds(Collude, *map(st.just, (epoch, slots[:cut], slots[cut:])), matrices(4))
+    )
+
+
+def with_lists(command):
+    """A command that was read, its matrices as lists again, as they are sent."""
+    values = {field.name: getattr(command, field.name) for field in fields(command)}
+    arrays = {name: v.tolist() for name, v in values.items() if isinstance(v, np.ndarray)}
+    return replace(command, **arrays)
+
+
+begins = st.builds(Begin, st.integers(0, 10**6))
+
+
+@given(configures() | commits() | requests() | begins | st.just(End()))
 def test_commands_are_read_back(command):
     text = to_json(command)
     assert text.isascii() and json.loads(text)["do"] == type(command).__name__.lower()
     for body in (text, text.encode()):
-        back = read_command(body)
+        back = with_lists(read_command(body))
         assert type(back) is type(command) and back == command
         assert to_json(back) == text  # floats to the last bit
 
@@ -83,7 +144,11 @@ def test_tuples_are_read_back_as_lists():
 
 @pytest.mark.parametrize("values", LEGAL + LARGEST)
 def test_legal_and_largest_values_are_accepted(values):
-    assert json.loads(to_json(read_command(json.dumps(values)))) == values
+    assert json.loads(to_json(with_lists(read_command(json.dumps(values))))) == values
+
+
+def test_every_command_is_among_the_legal_ones():
+    assert [values["do"] for values in LEGAL] == list(COMMANDS)
 
 
 def error_of(body):
@@ -95,6 +160,10 @@ def error_of(body):
 INFINITE = float("inf")
 NOT_WHOLE = [None, True, False, -1, 1.0, 0.5, "1", [], [1], {}, math.nan, INFINITE, -INFINITE]
 NOT_NUMBERS = [True, False, "1", [], [1], {}, math.nan, INFINITE, -INFINITE, 10**400, -(10**400)]
+NOT_SLOTS = [None, True, 1, 0.5, "", "0", [-1], [0.0], [True], ["0"], [None], [[0]], [{}]]
+NOT_SLOTS += [[math.nan], [0, 0], [MOST + 1], {}, {"0": 0}]
+NOT_MATRICES = [True, 1, 0.5, "", "ab", [], [[]], [1, 2], [["1", 2]], [[True, 2]], [[None, 2]]]
+NOT_MATRICES += [[[math.nan, 2]], [[INFINITE, 2]], [[10**400, 2]], [[[1], [2]]], {}, {"ab": 1}]
 WRONG = {
     "configure": {
         "settings": [None, True, 1, 0.5, "k", [], [5], {}, {"b": 1}, {"k": 5, "x": 1}, math.nan],
@@ -123,13 +192,27 @@ WRONG = {
         "nonfinite": [None, True, 0, "maybe", "", [], ["keep"], {}, math.nan],
     },
     "begin": {"epoch": [*NOT_WHOLE, MOST + 1]},
+    "multiply": {
+        "epoch": [*NOT_WHOLE, 0, MOST + 1],
+        "slots": [*NOT_SLOTS, [1]],
+        "poisoned": [*NOT_SLOTS, [2]],
+    },
+    "weigh": {
+        "epoch": [*NOT_WHOLE, 0, MOST + 1],
+        "slots": [*NOT_SLOTS, [0], [0, 1, 2]],
+        "matrix": [*NOT_MATRICES, [[1]], [[1, 2, 3]]],
+    },
+    "collude": {
+        "epoch": [*NOT_WHOLE, 0, MOST + 1],
+        "honest": [*NOT_SLOTS, [1]],
+        "poisoned": [*NOT_SLOTS, [2]],
+        "combination": NOT_MATRICES,
+    },
     "commit": {
         "epoch": [*NOT_WHOLE, 0, MOST + 1],
         "alpha": [None, *NOT_NUMBERS, 0, 0.0, -0.5, 1.0000001, 2],
-        "accepted": [None, True, 1, 0.5, "", "0", [-1], [0.0], [True], ["0"], [None], [[0]], [{}]]
-        + [[math.nan], [0, 0], [1], [MOST + 1], {}, {"0": 0}],
-        "refused": [None, True, 1, 0.5, "", "1", [-1], [1.0], [True], ["1"], [None], [[1]], [{}]]
-        + [[math.nan], [1, 1], [0], [MOST + 1], {}, {"1": 1}],
+        "accepted": [*NOT_SLOTS, [1]],
+        "refused": [*NOT_SLOTS, [0]],
         "owners": [None, True, 1, "0", {}, [-1], [MOST], [0.5], ["0"], [True], [[0]]],
         "applied": [None, 0, 1, 0.5, "true", [], {}, math.nan],
     },
@@ -176,10 +259,14 @@ def test_errors_name_the_value_and_the_legal_range(values, message):
     assert error_of(json.dumps(values)).startswith(f"{values['do']}: {message}")
 
 
+def required_by(kind):
+    return [f.name for f in fields(kind) if f.default is f.default_factory is MISSING]
+
+
 @pytest.mark.parametrize("values", LEGAL, ids=lambda values: values["do"])
 def test_fields_missing_or_too_many(values):
     name = values["do"]
-    for field in set(values) - {"do", "deadline", "places", "sources", "matrix", "owners"}:
+    for field in required_by(COMMANDS[name]):
         text = error_of(json.dumps({key: v for key, v in values.items() if key != field}))
         assert text.startswith(f"{name}: ") and field in text
     for field in ("more", "self", "cls", "", "\ud800", "__class__"):
@@ -304,8 +391,8 @@ def check_command_or_error(body):
     except ProtocolError as error:
         assert str(error)
     else:
-        assert type(command) in (Configure, Begin, Commit, End)
-        assert isinstance(to_json(command), str)
+        assert type(command) in COMMANDS.values()
+        assert isinstance(to_json(with_lists(command)), str)
 
 
 @settings(max_examples=4 * settings.default.max_examples)  # 100, or 20 in a quick check

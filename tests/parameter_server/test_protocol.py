@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.scaling import servers_needed
 from slsgd_mx.core.collusion import Settings
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.parameter_server.protocol import (
@@ -99,6 +101,19 @@ def test_inner_products_that_no_message_holds_are_refused(rule, count, most):
     with pytest.raises(ConfigError, match=f"k={most + 1} is out of range: .* or more servers"):
         products_size(Settings(most + 1, 0, rule), count)
     assert products_size(Settings(10**5, 0, "mean"), count) > 0
+
+
+def test_the_servers_that_the_documentation_asks_for_can_hold_the_model():
+    page = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
+    table = (
+        page.read_text(encoding="utf-8").split("**Servers needed", 1)[1].split("**Seconds", 1)[0]
+    )
+    rows = [line.replace(",", "").split("|")[1:-1] for line in table.splitlines() if "| 1" in line]
+    assert len(rows) == 4
+    for k, *needed in ([int(cell) for cell in row] for row in rows):
+        assert needed == [servers_needed(k, d) for d in (1e6, 1e7, 1e8, 1e9)]
+        for power, servers in zip((6, 7, 8, 9), needed):
+            assert len(shard_ranges(10**power, servers)) == servers
 
 
 @given(st.integers(0, 2**24), st.integers(HELLO, 2**24), st.integers(0, 2**24))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.data.arrays import check_arrays
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.system.mxnet import mx
-from slsgd_mx.tasks.gluon import parameters_by_place
 from slsgd_mx.tasks.images.sizes import Images
-from slsgd_mx.tasks.images.task import ImagesTask, check_network
+
+if TYPE_CHECKING:
+    from slsgd_mx.system.mxnet import mx
+    from slsgd_mx.tasks.images.task import ImagesTask
 
 
 class ArraysTask:
@@ -48,6 +49,7 @@ class ArraysTask:
     --------
     >>> import tempfile
     >>> from slsgd_mx import ArraysTask, RunConfig, train
+    >>> from slsgd_mx.system.mxnet import mx
     >>> y = np.arange(60) % 3
     >>> x = np.random.default_rng(0).normal(y[:, None], 0.1, (60, 2))
     >>> net = mx.gluon.nn.Dense(3)
@@ -70,6 +72,8 @@ class ArraysTask:
         classes: Optional[int] = None,
         loss_images: Optional[int] = None,
     ) -> None:
+        from slsgd_mx.tasks.images.task import check_network
+
         data = check_arrays("arrays", x_train, y_train, x_test, y_test, classes)
         check_network(net, data.shape, data.classes)
         self.net, self.data = net, data
@@ -88,6 +92,8 @@ class ArraysTask:
 
     def build(self, config: RunConfig) -> ImagesTask:
         """The task of a configuration, which must have this object's sizes."""
+        from slsgd_mx.tasks.images.task import ImagesTask
+
         if config.sizes != self.sizes:
             raise ConfigError("the configuration has other sizes: RunConfig(sizes=task.sizes, ...)")
         return ImagesTask(config, self.data, self.net, self.sizes.classes)
@@ -98,6 +104,9 @@ def structure_of(net: mx.gluon.HybridBlock) -> str:
 
     The names of layers are left out, because Gluon numbers them within a process.
     """
+    from slsgd_mx.system.mxnet import mx
+    from slsgd_mx.tasks.gluon import parameters_by_place
+
     graph = json.loads(net(mx.sym.var("data")).tojson())
     nodes = [[node["op"], node.get("attrs", {}), node["inputs"]] for node in graph["nodes"]]
     for operator, attributes, _ in nodes:
@@ -113,6 +122,8 @@ def structure_of(net: mx.gluon.HybridBlock) -> str:
 
 def _initial(parameter: mx.gluon.Parameter) -> str:
     """How a parameter is initialised, the same text in every process."""
+    from slsgd_mx.system.mxnet import mx
+
     if isinstance(parameter, mx.gluon.Constant):  # the name of its initialiser is its address
         return hashlib.sha256(parameter.value.asnumpy().tobytes()).hexdigest()
     if isinstance(parameter.init, mx.init.Initializer):
