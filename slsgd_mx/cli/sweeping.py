@@ -54,6 +54,7 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
     """
     from slsgd_mx.cli.stored import parse_changes
     from slsgd_mx.presets import presets_of
+    from slsgd_mx.workloads import WORKLOADS
 
     names = ("task", "preset", "arrays", "network", "settings")
     task, preset, arrays, network, settings = (options.pop(name, None) for name in names)
@@ -61,7 +62,7 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
         raise click.UsageError("--arrays and --network go with --task images")
     if task in (None, usual) and settings:
         raise click.UsageError("--set goes with --task and another workload than the paper's")
-    changed = parse_changes(settings or ())
+    changed = parse_changes(settings or (), WORKLOADS[task or usual].sizes)
     changes = given(**options, network=network)
     if arrays is not None:
         from slsgd_mx.data.arrays import sizes_in

@@ -18,6 +18,7 @@ from slsgd_mx.cli.options import (
     with_options,
 )
 from slsgd_mx.cli.output import json_option
+from slsgd_mx.cli.types import Items
 
 POISONED = ("poisoned_devices", *FAULTS)
 RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads", "slot_memory")
@@ -160,6 +161,8 @@ def _size_option(name: str, value: Any) -> Any:
     flag = "--" + name.replace("_", "-")
     flag = f"{flag}/--no-{flag[2:]}" if isinstance(value, bool) else flag
     kind = None if isinstance(value, bool) else type(value)
+    if isinstance(value, tuple):
+        kind, value = Items(value), ",".join(map(str, value))
     return click.option(flag, name, type=kind, default=None, help=f"Default: {value}.")
 
 
