@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.options import PATH, with_options
+from slsgd_mx.cli.options import PATH, given, with_options
 from slsgd_mx.cli.output import json_option
 from slsgd_mx.cli.training import warn_and_run
 from slsgd_mx.cli.types import Items
@@ -62,10 +62,11 @@ def run(
     stored = read_configuration(find_configuration(file))
     if arrays is not None and (data_dir is not None or stored.sizes.task != "images"):
         raise click.UsageError("--arrays goes with a run of train images, and without --data-dir")
-    config = change(stored, {**parse_changes(changes, stored.sizes), **engine.changes})
+    asked = parse_changes(changes, stored.sizes)
+    config = change(stored, {**asked, **engine.changes})
     set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
-    warnings = [*config.warnings(), *edited_plugins(stored, config)]
-    warn_and_run(config, warnings, repeats, out, arrays or data_dir)
+    edited = edited_plugins(stored, config)
+    warn_and_run(config, given(**asked), edited, repeats, out, arrays or data_dir)
 
 
 def edited_plugins(stored: Any, config: Any) -> List[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -189,29 +189,27 @@ def run_training(
     set_threads(threads or engine.threads(preset))
     asked = {**given(**changes), **engine.changes}
     config = make_config(task, preset, **{**(RELEASED[task] if released else {}), **asked})
-    warnings = config.warnings()
-    if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
-        warnings.append("an attack with q=0 poisons nobody: give --q as well")
-    warn_and_run(config, warnings, repeats, out, data_dir)
+    warn_and_run(config, asked, [], repeats, out, data_dir)
 
 
 def warn_and_run(
     config: Any,
-    warnings: Sequence[str],
+    asked: Collection[str],
+    more: Sequence[str],
     repeats: Optional[int],
     out: Optional[Path],
     data_dir: Optional[Path],
 ) -> None:
-    """Print the warnings, then train on the current engine."""
+    """Warn about what is odd in a configuration and what was asked of it, and of more; train."""
     from slsgd_mx.cli.engines import current_engine
 
     if current_engine().single and (repeats or 1) > 1:
         raise click.UsageError("--repeats is not possible here: start one job for each --seed")
+    warnings = [*config.warnings(), *more]
+    if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
+        warnings.append("an attack with q=0 poisons nobody: give q as well")
     if data_dir is not None and config.sizes.data == "synthetic":
-        warnings = [
-            *warnings,
-            f"--data-dir {data_dir} is not read: the data is synthetic (see --data)",
-        ]
+        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 

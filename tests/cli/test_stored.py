@@ -60,6 +60,16 @@ def test_changes_by_name_make_another_run(tiny):
 
 
 @pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
+def test_an_attack_without_poisoned_workers_is_warned_about(tiny):
+    train(tiny(epochs=1), "stored")
+    said = "warning: an attack with q=0 poisons nobody: give q as well"
+    result = call("stored", "--set", "attack=negation", "--out", "stored")
+    assert "already done" in result.output and said in result.output
+    for change in ("attack=none", "seed=0"):
+        assert said not in call("stored", "--set", change, "--out", "stored").output
+
+
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
 @pytest.mark.parametrize("attack", ["nan", "inf"])
 def test_attacks_whose_names_look_like_numbers(tiny, attack):
     Path("config.json").write_text(tiny(q=1, b=1, epochs=1).to_json())
