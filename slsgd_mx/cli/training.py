@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
@@ -72,13 +73,17 @@ class Workloads(click.Group):
         return _command(name) if name in self.list_commands(ctx) else None
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Tuple:
+        from slsgd_mx.errors import ConfigError
         from slsgd_mx.plugins import load_plugin
         from slsgd_mx.registry import UNKNOWN
         from slsgd_mx.validation import require_name
 
+        completing = ctx.resilient_parsing  # the line may be half-typed
         for plugin in _plugins_in(args):
-            load_plugin(plugin)
-        require_name("task", args[0], self.list_commands(ctx), UNKNOWN)
+            with contextlib.suppress(*[ConfigError] * completing):
+                load_plugin(plugin)
+        if not completing:
+            require_name("task", args[0], self.list_commands(ctx), UNKNOWN)
         return super().resolve_command(ctx, args)
 
 
