@@ -325,3 +325,15 @@ def test_forecasts_measure_every_task(points):
         measured = measure({"config": config.to_json()}, None)["measured"]
         assert measured["step"] > 0 and measured["model_bytes"] > 0
         assert hash(network(config))
+
+
+def test_forecasts_give_a_task_its_data_as_a_path(fresh_plugins, tmp_path):
+    class Stored(Points):
+        def __init__(self, config, data_dir=None):
+            super().__init__(config)
+            self.points *= np.load(data_dir / "spread.npy")
+
+    np.save(tmp_path / "spread.npy", np.float64(2))
+    register_task("stored", Stored, sizes={"dimension": 3, "spread": 1.0}, metrics=("distance",))
+    job = {"config": preset("stored", "small", **TINY).to_json(), "data_dir": str(tmp_path)}
+    assert measure(job, None)["measured"]["loaded"] == 1
