@@ -106,7 +106,7 @@ def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypat
     monkeypatch.chdir(tmp_path / "some where")
     assert call("runs", "pack", "--out", "a.tar.gz").exit_code == 0
     (message,) = [text for name, text in members_of("a.tar.gz") if name == "bad/DIVERGED"]
-    assert b"in epoch 1; the rows up to there are in metrics.csv. Trim more" in message
+    assert b"or a metric is NaN; the rows up to there are in metrics.csv. Trim more" in message
 
 
 def test_models_are_packed_on_request(home, tmp_path):
