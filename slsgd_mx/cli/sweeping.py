@@ -138,12 +138,16 @@ class Sweep:
             return {}
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
-    def unfinished(self, missing: Dict[str, str]) -> RunError:
-        """The error that names what is missing, and the way to get it."""
-        way = "Run the command again"
+    def unfinished(
+        self, missing: Dict[str, str], wanted: Mapping[str, Sequence[Any]]
+    ) -> RunError:
+        """The error that names what is missing, and the way to get it if there is one."""
+        way = ""
         if self.draw_only:
-            way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
-        return RunError(f"not finished:\n{by_reason(missing)}\n{way}")
+            way = "\nNothing is computed with --draw-only or from an archive: give a folder of runs"
+        elif any(step.can_go_on for step in self.plan(wanted).steps):
+            way = "\nRun the command again"
+        return RunError(f"not finished:\n{by_reason(missing)}{way}")
 
 
 def take_sweep(options: Dict[str, Any]) -> Sweep:

@@ -209,7 +209,7 @@ def test_a_run_without_any_update_fails_and_keeps_its_rows(tiny, tmp_path, chang
     assert len({row["train_loss"] for row in rows}) == 1  # x_t = x_0 throughout
     assert not (tmp_path / "run" / "DONE").exists()
     outcome = read_outcome(tmp_path / "run", config)
-    assert outcome.state == "damaged" and outcome.why == str(no.value)
+    assert outcome.state == "failed" and outcome.why == str(no.value)
 
 
 def test_rows_of_two_alphas_differ_after_the_decay_epoch(tiny, tmp_path):
