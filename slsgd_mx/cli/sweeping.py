@@ -156,7 +156,7 @@ def take_sweep(options: Dict[str, Any]) -> Sweep:
     if arrays and data_dir:
         raise click.UsageError("give either --arrays or --data-dir")
     engine = {name: options.pop(name) for name in ("workers", "servers")}
-    servers, _ = server_options(options.pop("engine"), engine)
+    servers = server_options(options.pop("engine"), **engine)
     names = ("runs", "jobs", "threads", "dry_run", "draw_only", "no_share")
     taken = {name: options.pop(name) for name in names}
     return Sweep(data_dir=arrays or data_dir, servers=servers, **taken)
