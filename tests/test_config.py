@@ -162,19 +162,19 @@ def test_warnings():
 @pytest.mark.parametrize(
     "changes, said",
     [
-        (dict(q=2, b=4), "leaves k-q=8 pushes, and trimming with b=4 needs at least 9: the model w"),
+        (dict(q=2, b=4), "k-q=8 pushes, and trimming with b=4 needs at least 9: the"),
         (dict(q=1, b=4), None),
         (dict(k=7, q=2, b=2), None),
-        (dict(k=7, q=2, b=2, rule="krum"), "leaves k-q=5 pushes, and krum with b=2 needs at least 7"),
+        (dict(k=7, q=2, b=2, rule="krum"), "k-q=5 pushes, and krum with b=2 needs at least 7"),
         (dict(q=2, rule="median"), None),
         (dict(poisoned_devices=10, b=4), None),  # one of the ten, on average
-        (dict(poisoned_devices=25, b=4), "leaves on average 7.5 of k=10 pushes, and trimming with "),
+        (dict(poisoned_devices=25, b=4), "on average 7.5 of k=10 pushes, and trimming "),
     ],
 )
 @pytest.mark.parametrize("attack", ["nan", "silent"])
 def test_an_attack_that_leaves_too_few_pushes_is_warned_about(attack, changes, said):
     warned = RunConfig(attack=attack, **changes).warnings()
-    assert warned == [] if said is None else f"{attack} {said}" in "; ".join(warned)
+    assert warned == [] if said is None else f"{attack} leaves {said}" in warned[-1]
 
 
 @st.composite

@@ -138,9 +138,7 @@ class Sweep:
             return {}
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
-    def unfinished(
-        self, missing: Dict[str, str], wanted: Mapping[str, Sequence[Any]]
-    ) -> RunError:
+    def unfinished(self, missing: Dict[str, str], wanted: Mapping[str, Sequence[Any]]) -> RunError:
         """The error that names what is missing, and the way to get it if there is one."""
         way = ""
         if self.draw_only:
