@@ -226,6 +226,16 @@ class RunConfig:
             object.__setattr__(self, "b", 0)
 
     @property
+    def least_pushes(self) -> int:
+        """The smallest number of pushes with which an epoch changes the model.
+
+        >>> RunConfig(b=2).least_pushes, RunConfig(b=2, rule="krum").least_pushes
+        (5, 7)
+        """
+        rule = find_rule(self.rule)
+        return next(m for m in range(1, self.k + 1) if rule.obstacle(m, self.b) is None)
+
+    @property
     def attacked(self) -> bool:
         """Whether some workers are poisoned."""
         return self.q > 0 or bool(self.poisoned_devices)
@@ -331,16 +341,20 @@ class RunConfig:
 
     def warnings(self) -> List[str]:
         """Legal settings that are probably not intended."""
-        said = []
+        said, rule = [], "trimming" if self.rule == "trimmed-mean" else self.rule
         if self.q > 0 and self.b < self.q and find_rule(self.rule).uses_b:
-            said.append(f"b={self.b} < q={self.q}: trimming cannot remove every poisoned push")
+            said.append(f"b={self.b} < q={self.q}: {rule} cannot remove every poisoned push")
         gone = self.attack == "silent" or (
             self.attack in ("nan", "inf") and self.nonfinite == "reject"
         )
-        if gone and self.k - self.q <= 2 * self.b:
+        mean = self.k * (self.poisoned_devices or 0) / self.n  # poisoned workers in an epoch
+        left = self.k - self.q - mean
+        if gone and left < self.least_pushes:
+            leaves = f"on average {left:.3g} of k={self.k}" if mean else f"k-q={left:g}"
+            end = "most epochs will not change the model" if mean else "the model will never change"
             said.append(
-                f"{self.attack} leaves k-q={self.k - self.q} pushes, and trimming needs more than "
-                f"2b={2 * self.b}: the model will never change"
+                f"{self.attack} leaves {leaves} pushes, and {rule} with b={self.b} needs at least "
+                f"{self.least_pushes}: {end}"
             )
         if 2 * self.q >= self.k:
             said.append(f"2q={2 * self.q} >= k={self.k}: no rule can withstand that many")

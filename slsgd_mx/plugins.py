@@ -15,12 +15,14 @@ import os
 import sys
 import traceback
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional
 
 from slsgd_mx.errors import ConfigError
 
 VARIABLE = "SLSGD_MX_PLUGINS"  # the plug-ins of this process and its children, one per line
 PACKAGE = Path(__file__).resolve().parent
+PLAIN = (int, float, complex, str, bytes, frozenset, type, type(None), type(...))  # have one repr
 
 
 class Source(NamedTuple):
@@ -126,15 +128,46 @@ def source_of(thing: Callable) -> Optional[Source]:
         return _loading[-1]
     try:
         path = Path(inspect.getsourcefile(thing) or "").resolve()
-    except TypeError:  # such as a functools.partial
+    except (TypeError, OSError):  # such as a functools.partial, or a class in a notebook
         path = Path()
     if PACKAGE in path.parents:
         return None
     if path.is_file():
         return Source(path.name, digest_of([path]))
-    code = getattr(thing, "__code__", None)
-    text = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(type(thing))
-    return Source("interactive", hashlib.sha256(text.encode()).hexdigest())
+    return Source("interactive", hashlib.sha256(_code_of(thing).encode()).hexdigest())
+
+
+def _code_of(thing: Callable) -> str:
+    """The code of a function, or of the methods of a class and of its bases beside it."""
+    if not isinstance(thing, type):
+        return _show(getattr(thing, "__code__", thing))
+    bases = [_code_of(base) for base in thing.__bases__ if base.__module__ == thing.__module__]
+    return _show((bases, sorted(vars(thing).items())))
+
+
+def _show(value: object) -> str:
+    """What ``repr`` says, but the same in every process: no addresses, and sets in one order.
+
+    Sets of numbers need no sorting, because the hash of a number is always the same.
+
+    >>> _show((1, None, "a")), _show(frozenset("ba")), _show(_show) == _show(_show.__code__)
+    ("(1, None, 'a')", "frozenset({'a', 'b'})", True)
+    """
+    if isinstance(value, CodeType):
+        return _show((value.co_code, value.co_consts, value.co_names))
+    if isinstance(value, FunctionType):
+        return _show(value.__code__)
+    if isinstance(value, (staticmethod, classmethod)):
+        return _show(value.__func__)
+    if isinstance(value, property):
+        return _show((value.fget, value.fset))
+    if isinstance(value, dict):
+        return _show(tuple(value.items()))
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_show, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, frozenset) and not all(isinstance(item, (int, float)) for item in value):
+        return f"frozenset({{{', '.join(sorted(map(_show, value)))}}})"
+    return repr(value) if isinstance(value, PLAIN) else repr(type(value))
 
 
 def digest_of(files: Iterable[Path]) -> str:

@@ -112,7 +112,7 @@ def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
             legal = ", ".join([*outer, *inner])
             raise ConfigError(f"{name!r} is not part of a configuration: choose one of {legal}")
     asked = {name: plain(value) for name, value in changes.items()}
-    if asked.get("attack") not in (None, base.attack):
+    if asked.get("attack", base.attack) != base.attack:
         asked = {"attacker_start": None, "attack_scale": None, **asked}
     sizes, asked = _split(base.sizes, asked)
     n = asked.get("n", base.n)

@@ -10,9 +10,23 @@ import dataclasses
 import math
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple, Type, Union
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    Union,
+)
 
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.frozen import FROZEN
 from slsgd_mx.plugins import Source
 from slsgd_mx.registry import Choice, Parameter, Registry
 from slsgd_mx.validation import require_name
@@ -61,13 +75,12 @@ class Sizes:
     def validate(self, n: int) -> None:
         """Raise a ConfigError if a size is illegal, or cannot be divided among n devices."""
         for each in fields(self):
-            value, kind = getattr(self, each.name), type(each.default)
-            if kind is float and type(value) is int:
-                continue
-            fine = type(value) is kind and (kind is not float or math.isfinite(value))
-            if not fine and kind in (bool, int, float, str):
+            value = getattr(self, each.name)
+            if not _fits(value, each.default):
                 legal = {bool: "True or False", int: "a whole number", float: "a number"}
-                raise ConfigError(f"{each.name}={value!r} must be {legal.get(kind, 'a text')}")
+                legal[tuple] = f"a tuple such as {each.default!r}" if each.default else "a tuple"
+                needs = legal.get(type(each.default), "a text")
+                raise ConfigError(f"{each.name}={value!r} must be {needs}")
 
     def within(self, n: int, **changes: Any) -> Sizes:
         """Changed sizes, made consistent with each other and with n devices."""
@@ -121,6 +134,22 @@ class Sizes:
         changed = [f for f in fields(self) if getattr(self, f.name) != f.default]
         words = [f"{f.name}{getattr(self, f.name)}" for f in changed]
         return "-".join(in_a_name(word) for word in [self.task, *words])
+
+
+def _fits(value: Any, default: Any) -> bool:
+    """Whether a size, or an item of one, may replace a default.
+
+    >>> _fits((64, 32, 16), (8, 8)), _fits((0.5,), (8, 8)), _fits("64,32", (8, 8)), _fits(1, 0.5)
+    (True, False, False, True)
+    """
+    kind = type(default)
+    if kind is float:
+        return type(value) is int or (type(value) is float and math.isfinite(value))
+    if kind is tuple:
+        return type(value) is tuple and all(
+            not default or any(_fits(item, each) for each in default) for item in value
+        )
+    return type(value) is kind or kind not in (bool, int, str)
 
 
 def in_a_name(text: str) -> str:
@@ -187,7 +216,7 @@ def register_task(
     Raises
     ------
     ConfigError
-        If the name is taken, or an attribute is unknown.
+        If the name is taken, an attribute is unknown, or a size has the name of a symbol.
 
     Examples
     --------
@@ -230,7 +259,10 @@ def _sizes_from(
         require_name("attribute of the sizes", attribute, known)
     namespace = {**attributes, "task": name}
     if isinstance(sizes, type):
+        _check_names([each.name for each in fields(sizes)], {*FROZEN})
         return type(sizes.__name__, (sizes,), namespace)
+    used = set(dir(Sizes)) - set(Sizes.__annotations__)  # a class variable may become a field
+    _check_names(sizes or (), {*FROZEN, *used, *attributes, "task", "metrics"})
     for key, value in (sizes or {}).items():
         if not isinstance(value, (bool, int, float, str, tuple)):
             raise ConfigError(
@@ -238,14 +270,18 @@ def _sizes_from(
                 "a tuple"
             )
     members = [(key, type(value), field(default=value)) for key, value in (sizes or {}).items()]
-    clash = set(sizes or ()) & {"task", "metrics", *attributes}
-    if clash:
-        raise ConfigError(
-            f"sizes {', '.join(sorted(clash))} cannot be fields of a workload's sizes"
-        )
     return dataclasses.make_dataclass(
         "Sizes", members, bases=(Sizes,), namespace=namespace, frozen=True
     )
+
+
+def _check_names(names: Iterable[str], taken: Set[str]) -> None:
+    """Raise a ConfigError if sizes have names that a configuration or ``Sizes`` itself uses."""
+    clash = sorted(taken.intersection(names))
+    if clash:
+        raise ConfigError(
+            f"sizes {', '.join(clash)} cannot be fields of a workload's sizes: choose other names"
+        )
 
 
 def register_network(

@@ -165,10 +165,30 @@ def test_warnings():
     few, many = RunConfig(q=5, b=4).warnings()
     assert "b=4 < q=5" in few and "2q=10 >= k=10" in many
     assert RunConfig(q=2, rule="median").warnings() == []  # the median has no b
+    (other,) = RunConfig(q=2, b=1, rule="krum").warnings()
+    assert other == "b=1 < q=2: krum cannot remove every poisoned push"
     (never,) = RunConfig(alpha=0.8, epochs=400).warnings()
     assert "alpha=0.8 takes effect after epoch 400" in never and "T=400" in never
     assert RunConfig(alpha=0.8, epochs=401).warnings() == []
     assert RunConfig(alpha=0.8, epochs=5, alpha_schedule="constant").warnings() == []
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(q=2, b=4), "k-q=8 pushes, and trimming with b=4 needs at least 9: the"),
+        (dict(q=1, b=4), None),
+        (dict(k=7, q=2, b=2), None),
+        (dict(k=7, q=2, b=2, rule="krum"), "k-q=5 pushes, and krum with b=2 needs at least 7"),
+        (dict(q=2, rule="median"), None),
+        (dict(poisoned_devices=10, b=4), None),  # one of the ten, on average
+        (dict(poisoned_devices=25, b=4), "on average 7.5 of k=10 pushes, and trimming "),
+    ],
+)
+@pytest.mark.parametrize("attack", ["nan", "silent"])
+def test_an_attack_that_leaves_too_few_pushes_is_warned_about(attack, changes, said):
+    warned = RunConfig(attack=attack, **changes).warnings()
+    assert warned == [] if said is None else f"{attack} leaves {said}" in warned[-1]
 
 
 @st.composite

@@ -1,12 +1,14 @@
 """Plug-ins: loaded once, named in identities, refused in one sentence; nothing half-registered."""
 
+import hashlib
 import json
 import os
+import sys
 from dataclasses import replace
 
 import pytest
 
-from slsgd_mx import plugins
+from slsgd_mx import Task, plugins
 from slsgd_mx.attacks import ATTACKS, find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
@@ -150,6 +152,48 @@ def test_what_a_script_registers_is_named_by_its_file():
     exec("def typed(): return 1\ndef other(): return 2", there)
     assert source_of(there["typed"]).name == "interactive"
     assert source_of(there["typed"]) != source_of(there["other"])
+
+
+def typed(text):
+    """The source of ``it``, as if the text were typed into a notebook."""
+    there = {"__name__": "__main__", "Task": Task}
+    exec(text, there)
+    return source_of(there["it"])
+
+
+@pytest.mark.parametrize(
+    "text, edited",
+    [
+        ("def it(x): return sorted(x, key=lambda y: -y)", ("-y", "+y")),
+        ("def it(x):\n def inner(y): return [z + 1 for z in y]\n return inner(x)", ("+ 1", "+ 2")),
+        ("def it(x): return x in {'a', 'b', 'c', None}", ("'c'", "'d'")),
+        ("class it(Task):\n def train(self): return 1", ("return 1", "return 2")),
+        ("class it(Task):\n rate = 1\n def train(self): return self.rate", ("= 1", "= 2")),
+        ("class it(Task):\n @property\n def rate(self): return lambda: 1", (": 1", ": 2")),
+        ("class it(Task):\n @staticmethod\n def rate(): return 1", ("return 1", "return 2")),
+        ("class Base(Task):\n def train(self): return 1\nclass it(Base): pass", ("1", "2")),
+    ],
+)
+def test_what_a_notebook_defines_is_named_by_its_code(monkeypatch, text, edited):
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # as in a notebook
+    kept = [typed(text) for _ in range(9)]  # code at nine addresses
+    assert kept[0].name == "interactive" and set(kept) == {kept[0]}
+    assert typed(text.replace(*edited)) != kept[0]
+
+
+def test_the_order_of_a_set_of_words_is_not_part_of_a_digest():
+    """It is another one in every process."""
+    words = [f"word {number}" for number in range(99)]
+    shown = plugins._show(frozenset(words))
+    assert shown.count("word") == 99 and shown == f"frozenset({{{repr(sorted(words))[1:-1]}}})"
+
+
+def test_the_digest_of_a_plain_function_is_that_of_earlier_versions():
+    there = {}
+    exec("def plain(x, y=2):\n 'Doc.'\n return x[..., 0] * (1, -2.5, b'c') in {3, 1, 10}", there)
+    code = there["plain"].__code__
+    text = repr((code.co_code, code.co_consts, code.co_names))
+    assert source_of(there["plain"]).sha256 == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_a_stored_run_whose_plugin_is_missing(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.presets import PRESETS, preset
+from slsgd_mx.presets import PRESETS, change, preset
 from slsgd_mx.tasks.cifar.sizes import Cifar
 from slsgd_mx.tasks.lstm.sizes import Lstm
 from slsgd_mx.tasks.sizes import SIZES
@@ -116,3 +116,19 @@ def test_illegal_changes_are_refused():
         preset("lstm", "laptop", b=5)
     with pytest.raises(ConfigError, match="loss_batches=9000 is out of range"):
         preset("lstm", "smoke", loss_batches=9000)
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, ("negation", "pulled", 5.0)),
+        (dict(attack="negation"), ("negation", "pulled", 5.0)),
+        (dict(attack="gaussian"), ("gaussian", "pulled", 1.0)),
+        (dict(attack=None), ("label-flip", "fresh", 1.0)),  # the workload's own
+        (dict(attack=None, attacker_start="pulled"), ("label-flip", "pulled", 1.0)),
+    ],
+)
+def test_another_attack_has_its_own_start_and_scale(changes, expected):
+    base = RunConfig(q=2, b=2, attack="negation", attack_scale=5)
+    found = change(base, changes)
+    assert (found.attack, found.attacker_start, found.attack_scale) == expected

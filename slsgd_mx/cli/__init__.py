@@ -72,7 +72,7 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: List[str]):
         similar = difflib.get_close_matches(args[0], COMMANDS, n=1)
-        if similar and args[0] not in (*COMMANDS, *RENAMED):
+        if similar and args[0] not in (*COMMANDS, *RENAMED) and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {similar[0]!r}?")
         return super().resolve_command(ctx, args)
 

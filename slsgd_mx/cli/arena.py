@@ -83,7 +83,7 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     failed = sweep.compute(plan)
     missing = dict(line.split(": ", 1) for line in _write(grid, sweep.runs, folder, curves, cells))
     if failed or missing:
-        raise sweep.unfinished({**missing, **failed})
+        raise sweep.unfinished({**missing, **failed}, wanted)
 
 
 def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import click
 
@@ -43,16 +43,14 @@ def share_threads(workers: int) -> Callable[[str], int]:
 
 
 def server_options(
-    engine: str, options: Dict[str, Any]
-) -> Tuple[Optional[Dict[str, Any]], Dict[str, Any]]:
-    """The parameter server that ``--engine`` and its flags ask for, and the other options."""
-    rest = dict(options)
-    workers, servers = rest.pop("workers", None), rest.pop("servers", None)
-    if engine != "ps":
-        if workers or servers:
-            raise click.UsageError("--workers and --servers go with --engine ps")
-        return None, rest
-    return asdict(make_options(workers, servers)), rest
+    engine: str, workers: Optional[int], servers: Optional[int]
+) -> Optional[Dict[str, Any]]:
+    """The parameter server that ``--engine`` and its flags ask for; None if there is none."""
+    if engine == "ps":
+        return asdict(make_options(workers, servers))
+    if workers or servers:
+        raise click.UsageError("--workers and --servers go with --engine ps")
+    return None
 
 
 def make_options(workers: Optional[int], servers: Optional[int], **more: Any):

@@ -199,8 +199,9 @@ def compare(folders: Tuple[str, ...], runs: Path, metrics: Tuple[str, ...], pict
     shared = set.intersection(*evaluated)
     if not shared:
         raise RunError("the runs have no evaluated epoch in common: there is nothing to compare")
-    paths = [run.path for run in chosen]
-    epoch, names = int(max(shared)), short_names(paths, Path(os.path.commonpath(paths)))
+    paths = [run.path.absolute() for run in chosen]
+    short = short_names(paths, Path(os.path.commonpath(paths)))
+    epoch, names = int(max(shared)), {run.path: short[path] for run, path in zip(chosen, paths)}
     differ = varying(chosen)
     measured = [name for name in chosen[0].metrics if all(name in run.metrics for run in chosen)]
     measured = list(metrics) or measured

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.options import PATH, with_options
+from slsgd_mx.cli.options import PATH, given, with_options
 from slsgd_mx.cli.output import json_option
 from slsgd_mx.cli.training import warn_and_run
+from slsgd_mx.cli.types import Items
 from slsgd_mx.errors import ConfigError
 
 SET = click.option(
@@ -59,10 +62,11 @@ def run(
     stored = read_configuration(find_configuration(file))
     if arrays is not None and (data_dir is not None or stored.sizes.task != "images"):
         raise click.UsageError("--arrays goes with a run of train images, and without --data-dir")
-    config = change(stored, {**parse_changes(changes), **engine.changes})
+    asked = parse_changes(changes, stored.sizes)
+    config = change(stored, {**asked, **engine.changes})
     set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
-    warnings = [*config.warnings(), *edited_plugins(stored, config)]
-    warn_and_run(config, warnings, repeats, out, arrays or data_dir)
+    edited = edited_plugins(stored, config)
+    warn_and_run(config, given(**asked), edited, repeats, out, arrays or data_dir)
 
 
 def edited_plugins(stored: Any, config: Any) -> List[str]:
@@ -102,14 +106,16 @@ def read_configuration(path: Path) -> Any:
         raise ConfigError(f"{file}: {error}") from error
 
 
-def parse_changes(texts: Sequence[str]) -> Dict[str, Any]:
-    """Names and values from ``NAME=VALUE``; the last of several wins.
+def parse_changes(texts: Sequence[str], sizes: Any) -> Dict[str, Any]:
+    """Names and values from ``NAME=VALUE``, for a run of such sizes; the last of several wins.
 
-    >>> parse_changes(["b=4", "gamma=0.05", "rule=median", "local_steps=5:15", "T=8"])
-    {'b': 4, 'gamma': 0.05, 'rule': 'median', 'local_steps': (5, 15), 'epochs': 8}
+    >>> from slsgd_mx.workloads import Sizes
+    >>> parse_changes(["b=4", "gamma=0.05", "attack=nan", "local_steps=5:15", "T=8"], Sizes)
+    {'b': 4, 'gamma': 0.05, 'attack': 'nan', 'local_steps': (5, 15), 'epochs': 8}
     """
     from slsgd_mx.runs.selection import ALIASES
 
+    defaults = {field.name: field.default for field in fields(sizes)}
     found = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -117,8 +123,21 @@ def parse_changes(texts: Sequence[str]) -> Dict[str, Any]:
         if not sign or not name:
             raise ConfigError(f"--set {text!r} is not NAME=VALUE, such as b=4")
         name = ALIASES.get(name, name)
-        found[name] = _parse_bounds(value) if name == "local_steps" else _parse(value.strip())
+        if name == "local_steps":
+            found[name] = _parse_bounds(value)
+        elif isinstance(defaults.get(name), tuple):
+            found[name] = _parse_items(text, value.strip(), defaults[name])
+        else:
+            found[name] = _parse(value.strip())
     return found
+
+
+def _parse_items(text: str, value: str, default: Tuple) -> Tuple:
+    """A tuple like the default: A,B,..."""
+    try:
+        return Items(default).convert(value, None, None)
+    except click.BadParameter as error:
+        raise ConfigError(f"--set {text!r} is not NAME=A,B,...: {error.message}") from error
 
 
 def _parse(text: str) -> Any:
@@ -127,9 +146,11 @@ def _parse(text: str) -> Any:
         return words[text.lower()]
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        if kind is int or math.isfinite(number):  # nan and inf are attacks
+            return number
     return text
 
 

@@ -54,6 +54,7 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
     """
     from slsgd_mx.cli.stored import parse_changes
     from slsgd_mx.presets import presets_of
+    from slsgd_mx.workloads import WORKLOADS
 
     names = ("task", "preset", "arrays", "network", "settings")
     task, preset, arrays, network, settings = (options.pop(name, None) for name in names)
@@ -61,7 +62,7 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
         raise click.UsageError("--arrays and --network go with --task images")
     if task in (None, usual) and settings:
         raise click.UsageError("--set goes with --task and another workload than the paper's")
-    changed = parse_changes(settings or ())
+    changed = parse_changes(settings or (), WORKLOADS[task or usual].sizes)
     changes = given(**options, network=network)
     if arrays is not None:
         from slsgd_mx.data.arrays import sizes_in
@@ -137,12 +138,14 @@ class Sweep:
             return {}
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
-    def unfinished(self, missing: Dict[str, str]) -> RunError:
-        """The error that names what is missing, and the way to get it."""
-        way = "Run the command again"
+    def unfinished(self, missing: Dict[str, str], wanted: Mapping[str, Sequence[Any]]) -> RunError:
+        """The error that names what is missing, and the way to get it if there is one."""
+        way = ""
         if self.draw_only:
-            way = "Nothing is computed with --draw-only or from an archive: give a folder of runs"
-        return RunError(f"not finished:\n{by_reason(missing)}\n{way}")
+            way = "\nNothing is computed with --draw-only or from an archive: give a folder of runs"
+        elif any(step.can_go_on for step in self.plan(wanted).steps):
+            way = "\nRun the command again"
+        return RunError(f"not finished:\n{by_reason(missing)}{way}")
 
 
 def take_sweep(options: Dict[str, Any]) -> Sweep:
@@ -151,7 +154,7 @@ def take_sweep(options: Dict[str, Any]) -> Sweep:
     if arrays and data_dir:
         raise click.UsageError("give either --arrays or --data-dir")
     engine = {name: options.pop(name) for name in ("workers", "servers")}
-    servers, _ = server_options(options.pop("engine"), engine)
+    servers = server_options(options.pop("engine"), **engine)
     names = ("runs", "jobs", "threads", "dry_run", "draw_only", "no_share")
     taken = {name: options.pop(name) for name in names}
     return Sweep(data_dir=arrays or data_dir, servers=servers, **taken)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
 import click
 
@@ -18,6 +19,7 @@ from slsgd_mx.cli.options import (
     with_options,
 )
 from slsgd_mx.cli.output import json_option
+from slsgd_mx.cli.types import Items
 
 POISONED = ("poisoned_devices", *FAULTS)
 RUNNING = ("seed", "repeats", "eval_every", "data_dir", "out", "threads", "slot_memory")
@@ -71,13 +73,17 @@ class Workloads(click.Group):
         return _command(name) if name in self.list_commands(ctx) else None
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Tuple:
+        from slsgd_mx.errors import ConfigError
         from slsgd_mx.plugins import load_plugin
         from slsgd_mx.registry import UNKNOWN
         from slsgd_mx.validation import require_name
 
+        completing = ctx.resilient_parsing  # the line may be half-typed
         for plugin in _plugins_in(args):
-            load_plugin(plugin)
-        require_name("task", args[0], self.list_commands(ctx), UNKNOWN)
+            with contextlib.suppress(*[ConfigError] * completing):
+                load_plugin(plugin)
+        if not completing:
+            require_name("task", args[0], self.list_commands(ctx), UNKNOWN)
         return super().resolve_command(ctx, args)
 
 
@@ -160,6 +166,8 @@ def _size_option(name: str, value: Any) -> Any:
     flag = "--" + name.replace("_", "-")
     flag = f"{flag}/--no-{flag[2:]}" if isinstance(value, bool) else flag
     kind = None if isinstance(value, bool) else type(value)
+    if isinstance(value, tuple):
+        kind, value = Items(value), ",".join(map(str, value))
     return click.option(flag, name, type=kind, default=None, help=f"Default: {value}.")
 
 
@@ -186,29 +194,27 @@ def run_training(
     set_threads(threads or engine.threads(preset))
     asked = {**given(**changes), **engine.changes}
     config = make_config(task, preset, **{**(RELEASED[task] if released else {}), **asked})
-    warnings = config.warnings()
-    if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
-        warnings.append("an attack with q=0 poisons nobody: give --q as well")
-    warn_and_run(config, warnings, repeats, out, data_dir)
+    warn_and_run(config, asked, [], repeats, out, data_dir)
 
 
 def warn_and_run(
     config: Any,
-    warnings: Sequence[str],
+    asked: Collection[str],
+    more: Sequence[str],
     repeats: Optional[int],
     out: Optional[Path],
     data_dir: Optional[Path],
 ) -> None:
-    """Print the warnings, then train on the current engine."""
+    """Warn about what is odd in a configuration and what was asked of it, and of more; train."""
     from slsgd_mx.cli.engines import current_engine
 
     if current_engine().single and (repeats or 1) > 1:
         raise click.UsageError("--repeats is not possible here: start one job for each --seed")
+    warnings = [*config.warnings(), *more]
+    if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
+        warnings.append("an attack with q=0 poisons nobody: give q as well")
     if data_dir is not None and config.sizes.data == "synthetic":
-        warnings = [
-            *warnings,
-            f"--data-dir {data_dir} is not read: the data is synthetic (see --data)",
-        ]
+        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import tempfile
@@ -198,6 +199,26 @@ class Numbers(click.ParamType):
             return tuple(float(number) for number in value.split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers, such as 0.6,0.8,1.", param, ctx)
+
+
+class Items(click.ParamType):
+    """A tuple, its items separated by commas: each of the type that the default has in its place.
+
+    >>> Items((8, 8)).convert("64,32,16", None, None), Items(()).convert("", None, None)
+    ((64, 32, 16), ())
+    """
+
+    name = "A,B,..."
+
+    def __init__(self, default: Tuple) -> None:
+        self.kinds = [click.types.convert_type(type(item)) for item in default] or [click.STRING]
+
+    def convert(self, value, param, ctx) -> Tuple:
+        if isinstance(value, tuple):
+            return value
+        items = value.split(",") if value else []
+        kinds = itertools.chain(self.kinds, itertools.repeat(self.kinds[-1]))
+        return tuple(kind.convert(item.strip(), param, ctx) for item, kind in zip(items, kinds))
 
 
 class CommandWords(click.Argument):

@@ -7,7 +7,7 @@
     checkpoint/     the two newest, epoch-<t>.<digest>.params
     model.params    the final model; model.left-out says that the run was shared without it
     DONE            the last row and digests of rows, pushes and model, when the run is finished
-    DIVERGED        instead of DONE, if the model stopped being finite
+    DIVERGED        instead of DONE, if the model stopped being finite or a metric is NaN
     FAILED          instead of DONE, if no update was ever applied
     logs/           the output of each process, if several computed the run
     slots.*.tmp     pushes that exceed the limit of memory, where a file cannot do without a name
@@ -294,14 +294,14 @@ class RunFolder:
             )
 
     def mark_diverged(self, epoch: int) -> None:
-        """Record that the model stopped being finite, so that a rerun says so; raise that."""
+        """Record that the model or a metric diverged, so that a rerun says so; raise that."""
         trims = find_rule(self.config.rule).uses_b
         remedy = (
             "Trim more (--b), lower --gamma or --alpha" if trims else "Lower --gamma or --alpha"
         )
         text = (
-            f"the model or its loss stopped being finite in epoch {epoch}; the rows up to there "
-            f"are in {self.path / 'metrics.csv'}. {remedy}"
+            f"the model stopped being finite in epoch {epoch}, or a metric is NaN; the rows up to "
+            f"there are in {self.path / 'metrics.csv'}. {remedy}"
         )
         with files.disk_errors(self.path):
             files.write_atomically(self.path / "DIVERGED", text.encode())

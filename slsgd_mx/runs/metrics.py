@@ -57,12 +57,14 @@ def why_nothing_changed(config: RunConfig, rows: Sequence[Row]) -> str:
         return ""
     lost = [f"{refused} were refused because they were not finite"] * (refused > 0)
     lost += [f"{missing} did not arrive"] * (missing > 0)
-    honest = refused > config.q * config.epochs  # honest workers diverge
-    remedy = "lower --gamma" if honest else "lower --b, --q or --drop-rate"
+    poisoned = min(config.k, config.poisoned_devices or config.q)  # at most, in an epoch
+    honest = refused > poisoned * config.epochs  # honest workers diverge
+    number = "--poisoned-devices" if config.poisoned_devices else "--q"
+    remedy = "lower --gamma" if honest else f"lower --b, {number} or --drop-rate"
     return (
         f"no update was applied in any of the {config.epochs} epochs, so the model is still x_0: "
         f"of {config.epochs * config.k} pushes {' and '.join(lost)}, and with b={config.b} an "
-        f"epoch needs at least {2 * config.b + 1}; {remedy}"
+        f"epoch needs at least {config.least_pushes}; {remedy}"
     )
 
 

@@ -26,7 +26,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 from slsgd_mx.data.archives import Content, read_tar
 from slsgd_mx.errors import DataError, RunError
-from slsgd_mx.runs.proof import LEFT_OUT
+from slsgd_mx.runs.proof import LEFT_OUT, is_lost, read_closing
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.records import find_folders
 from slsgd_mx.runs.verify import verify_run
@@ -67,7 +67,8 @@ class Unpacked:
 
 
 def has_ended(path: Path) -> bool:
-    return any((path / name).exists() for name in CLOSING)
+    """Whether a run is done, diverged or failed, even if DONE is lost."""
+    return any((path / name).exists() for name in CLOSING) or read_closing(path) is not None
 
 
 def pack_runs(
@@ -122,16 +123,20 @@ def _shorten(folder: str) -> str:
 
 def _content(path: Path, models: bool) -> Iterator[tuple]:
     """The files of a run, by name: text, or the path of a file."""
+    closing = read_closing(path)
     for name in OF_A_RUN:
-        if name in (MODEL, LEFT_OUT) or not (path / name).is_file():
+        if name in ("DONE", MODEL, LEFT_OUT) or not (path / name).is_file():
             continue
         text = files.read_text(path / name)
         if name in CLOSING:  # a message may name the folder
             text = re.sub(r"\bare in .*metrics\.csv", "are in metrics.csv", text)
         yield name, text.encode()
+    if closing is not None:
+        whole = (path / "DONE").is_file() and not is_lost(path)
+        yield "DONE", (files.read_text(path / "DONE") if whole else closing.to_text()).encode()
     if models and (path / MODEL).is_file():
         yield MODEL, path / MODEL
-    elif (path / "DONE").exists():
+    elif closing is not None:
         yield LEFT_OUT, WHY_LEFT_OUT.encode()
 
 

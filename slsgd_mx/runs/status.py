@@ -9,7 +9,7 @@ from typing import Optional, Sequence
 from slsgd_mx.config import RunConfig
 from slsgd_mx.data.digests import remembered_digest
 from slsgd_mx.data.registry import DATASETS
-from slsgd_mx.errors import DataError, DivergedError, RunError
+from slsgd_mx.errors import DataError, DivergedError, FailedError, RunError
 from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.metrics import Row
@@ -17,12 +17,12 @@ from slsgd_mx.runs.metrics import Row
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far a run got: "done", "diverged", "begun", "missing" or "damaged"."""
+    """How far a run got: "done", "diverged", "failed", "begun", "missing" or "damaged"."""
 
     state: str
     epoch: int = 0  # the last one whose model is saved
     rows: Sequence[Row] = ()  # of a run that is done or diverged
-    why: str = ""  # the reason, if it diverged or is damaged
+    why: str = ""  # the reason, if it diverged, failed or is damaged
 
 
 def read_outcome(folder: Path, config: RunConfig) -> Outcome:
@@ -35,6 +35,8 @@ def read_outcome(folder: Path, config: RunConfig) -> Outcome:
         except DivergedError as error:
             rows = run_folder.rows_until_divergence()
             return Outcome("diverged", int(rows[-1]["epoch"]), rows, str(error))
+        except FailedError as error:
+            return Outcome("failed", why=str(error))
         epoch = newest_epoch(folder / "checkpoint")
         return Outcome("begun" if epoch else "missing", epoch)
     except (RunError, ValueError) as error:

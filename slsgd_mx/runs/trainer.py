@@ -90,7 +90,7 @@ def train(
         If the folder belongs to another run or was computed on other data, a checkpoint is
         corrupt, or the disk is full.
     DivergedError
-        If the global model or a metric stops being finite; the rows up to there are kept.
+        If the global model stops being finite, or a metric is NaN; the rows up to there are kept.
     FailedError
         If no epoch changed the model, because too few pushes were finite or arrived; the rows are
         kept.

@@ -85,10 +85,11 @@ def measure(job: Message, report: Report) -> Message:
     from slsgd_mx.tasks.build import build_task
 
     config = RunConfig.from_json(job["config"])
-    loading, real = load(config, job.get("data_dir"))  # kept in memory, as in the run itself
+    data_dir = Path(job["data_dir"]) if job.get("data_dir") else None
+    loading, real = load(config, data_dir)  # kept in memory, as in the run itself
     sizes = config.sizes.sample(config.k * config.batch_size)
     small = replace(config, n=config.k, sizes=sizes, poisoned_devices=None)
-    building, task = timed(lambda: build_task(small, job.get("data_dir")))
+    building, task = timed(lambda: build_task(small, data_dir))
     task.initialize(0)
     server = ModelServer(*settings_of(small))
     init_server(task, server)
@@ -121,12 +122,12 @@ def measure(job: Message, report: Report) -> Message:
     return {"measured": measured}
 
 
-def load(config: RunConfig, data_dir: Optional[str]) -> Tuple[float, Any]:
+def load(config: RunConfig, data_dir: Optional[Path]) -> Tuple[float, Any]:
     """The seconds to build a run's task, and the task; None if its data are missing."""
     from slsgd_mx.tasks.build import build_task
 
     try:
-        return timed(lambda: build_task(config, data_dir and Path(data_dir)))
+        return timed(lambda: build_task(config, data_dir))
     except DataError:
         return 0.0, None
 

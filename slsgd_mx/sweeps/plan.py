@@ -26,6 +26,7 @@ from slsgd_mx.system.files import write_atomically
 FILE = (
     "plan.json"  # in the folder of the runs: what the latest sweep computes, for `report --watch`
 )
+BROKEN = ("failed", "damaged")  # states of runs that cannot be used, however often one tries
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Step:
         return self.prefix is not None and self.prefix.outcome.state == "diverged"
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether there is something to compute, and nothing broken that it starts from."""
+        return self.open and (self.prefix is None or self.prefix.outcome.state not in BROKEN)
+
+    @property
     def start(self) -> int:
         """The last epoch that need not be computed."""
         return self.outcome.epoch if self.prefix is None else self.prefix.config.epochs
@@ -60,7 +66,7 @@ class Step:
 
     @property
     def open(self) -> bool:
-        """Whether the run is neither finished nor damaged."""
+        """Whether the run has not ended and is not damaged."""
         return self.outcome.state in ("missing", "begun")
 
 
@@ -144,7 +150,7 @@ def _announce(plan: Plan) -> None:
 
 def _why_unusable(step: Step, data_dir: Optional[Path]) -> str:
     """Why a run that is not going to be computed cannot be used either; "" if it can."""
-    if step.outcome.state == "damaged":
+    if step.outcome.state in BROKEN:
         return step.outcome.why
     try:
         check_data(RunFolder(step.folder, step.config), data_dir)

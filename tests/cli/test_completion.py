@@ -61,6 +61,26 @@ def test_proposals_know_the_plugin_on_the_line(tmp_path, fresh_plugins):
     assert propose(f"launch -- train {plugin} b") == ["blobs"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cifer --",
+        "train mine --plugin ",
+        "train mine --plugin nowhere.py --b ",
+        "train cifer --",
+        "train --plugin broken.py mine --",
+        "launch -- train mine --plugin ",
+    ],
+)
+def test_a_line_that_is_wrong_so_far_leaves_no_traceback(elsewhere, fresh_plugins, line):
+    Path("broken.py").write_text("raise ValueError")
+    propose(line)
+
+
+def test_a_broken_plugin_does_not_hide_the_options_of_a_workload(elsewhere, fresh_plugins):
+    assert propose("train cifar --plugin nowhere.py --attacker") == ["--attacker-start"]
+
+
 def test_runs_are_proposed_as_the_list_names_them(tmp_path, monkeypatch, tiny):
     monkeypatch.chdir(tmp_path)
     assert propose("runs show ") == []

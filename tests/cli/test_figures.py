@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from helpers.run_folders import store_run
+from helpers.run_folders import keep, store_run
 
 from slsgd_mx.cli import COMMANDS, main, planning
+from slsgd_mx.cli.sweeping import Sweep
 from slsgd_mx.config import RunConfig
 from slsgd_mx.figures.declarations import FIGURES, ReachFigure, attacked, varied
 from slsgd_mx.figures.variants import Variant, runs_of
@@ -193,6 +194,17 @@ def test_pictures_of_the_preset_are_not_overwritten(call, tmp_path, flag):
     call("fig5", "--preset", "smoke", "--draw-only", *flag.split())
     own = "smoke-" + flag[2:].replace(" ", "-")
     assert [path.name for path in (tmp_path / "figures").iterdir()] == [own]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_running_again_is_proposed_only_if_something_is_left(tiny, tmp_path, again):
+    failed, other = tiny(seed=1), tiny(seed=2)
+    (keep(tmp_path / failed.slug, failed) / "FAILED").write_text("no update was applied")
+    sweep = Sweep(tmp_path, None, None, None, False, False, False, None)
+    missing = {failed.slug: "no update was applied"}
+    error = sweep.unfinished(missing, {"fig1": [failed, *[other] * again]})
+    assert f"{failed.slug}: no update was applied" in str(error)
+    assert str(error).endswith("Run the command again") == again
 
 
 def test_a_warning_if_alpha_never_decays(call):

@@ -81,6 +81,26 @@ def test_a_workload_of_a_plugin(order):
     assert "Every device has a point." in said and "--dimension" in said and "tiny" in said
 
 
+def test_a_size_that_is_a_tuple():
+    """On the command line of its workload, and in ``--set``."""
+    Path("own.py").write_text(TASK.replace('"even": False', '"even": False, "hidden": (64, 32)'))
+    line = "train points --plugin own.py"
+    assert "Default: 64,32." in call(f"{line} --help").output
+    result = call(f"{line} --hidden 8,4,2 --out run")
+    assert result.exit_code == 0, result.output
+    assert config_in("run").sizes.hidden == (8, 4, 2)
+    result = call("run run --set hidden=16 --out again")
+    assert result.exit_code == 0, result.output
+    assert config_in("again").sizes.hidden == (16,)
+    for wrong, said in (
+        (f"{line} --hidden 8,wide", "'wide' is not a valid integer"),
+        ("run run --set hidden=8,wide", "--set 'hidden=8,wide' is not NAME=A,B,...: 'wide' is not"),
+        ("fig12 --task points --set hidden=8,wide", "--set 'hidden=8,wide' is not NAME=A,B,..."),
+    ):
+        result = call(wrong)
+        assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
+
+
 def test_an_attack_that_needs_a_target_is_refused_before_training_where_there_is_none():
     declared = TASK.replace('metrics=("distance",)', 'metrics=("distance",), has_target=True')
     given = "{'x': np.zeros(config.sizes.dimension)}"

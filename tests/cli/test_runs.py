@@ -122,6 +122,13 @@ def test_compare_prints_a_table_and_draws():
     assert not Path("q.png").exists()
 
 
+def test_compare_takes_absolute_and_relative_paths():
+    (other,) = Path("runs").resolve().glob("*negation*")
+    result = call(f"runs compare runs/mine {other} --picture p.png")
+    assert result.exit_code == 0, result.output
+    assert any(line.startswith("mine ") for line in result.output.splitlines())
+
+
 def test_runs_without_a_metric_in_common_are_not_compared():
     (table,) = Path("runs").glob("*negation*/metrics.csv")
     text = table.read_text()

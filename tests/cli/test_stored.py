@@ -59,6 +59,25 @@ def test_changes_by_name_make_another_run(tiny):
     assert numbers(Path("runs/stored")) == before and len(load_runs("runs")) == 2
 
 
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
+def test_an_attack_without_poisoned_workers_is_warned_about(tiny):
+    train(tiny(epochs=1), "stored")
+    said = "warning: an attack with q=0 poisons nobody: give q as well"
+    result = call("stored", "--set", "attack=negation", "--out", "stored")
+    assert "already done" in result.output and said in result.output
+    for change in ("attack=none", "seed=0"):
+        assert said not in call("stored", "--set", change, "--out", "stored").output
+
+
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
+@pytest.mark.parametrize("attack", ["nan", "inf"])
+def test_attacks_whose_names_look_like_numbers(tiny, attack):
+    Path("config.json").write_text(tiny(q=1, b=1, epochs=1).to_json())
+    result = call("config.json", "--set", f"attack={attack}", "--out", "new")
+    assert result.exit_code == 0, result.output
+    assert RunConfig.from_json(Path("new/config.json").read_text()).attack == attack
+
+
 @pytest.mark.parametrize(
     "words, said",
     [
@@ -66,6 +85,7 @@ def test_changes_by_name_make_another_run(tiny):
         (["--set", "b"], "--set 'b' is not NAME=VALUE, such as b=4"),
         (["--set", "b=9"], "b=9 is out of range for k=4"),
         (["--set", "b=two"], "b='two' must be a whole number"),
+        (["--set", "gamma=nan"], "gamma='nan' must be a number"),
         (["--set", "vocab_size=9"], "'vocab_size' is not part of a configuration"),
         (["--set", "local_steps=3:1"], "local_steps=3:1 is out of range"),
     ],

@@ -106,7 +106,23 @@ def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypat
     monkeypatch.chdir(tmp_path / "some where")
     assert call("runs", "pack", "--out", "a.tar.gz").exit_code == 0
     (message,) = [text for name, text in members_of("a.tar.gz") if name == "bad/DIVERGED"]
-    assert b"in epoch 1; the rows up to there are in metrics.csv. Trim more" in message
+    assert b"or a metric is NaN; the rows up to there are in metrics.csv. Trim more" in message
+
+
+@pytest.mark.parametrize("damage", [lambda done: done.unlink(), lambda done: done.write_text("?")])
+def test_a_finished_run_whose_closing_record_is_lost_is_packed_with_it(home, tmp_path, damage):
+    """Its copy in manifest.json proves the run."""
+    folder = next(run.path for run in load_runs(home) if run.status == "done")
+    before = (folder / "DONE").read_text()
+    damage(folder / "DONE")
+    packed = pack_runs([folder], home, tmp_path / "a.tar.gz")
+    assert (packed.runs, packed.unfinished) == ([folder], [])
+    unpacked = unpack_runs(tmp_path / "a.tar.gz", tmp_path / "theirs")
+    (path,) = unpacked.new
+    assert (path / "DONE").read_text() == before and (path / "model.left-out").exists()
+    (path / "DONE").unlink()
+    again = unpack_runs(tmp_path / "a.tar.gz", tmp_path / "theirs")
+    assert (again.known, again.unfinished) == ([path], [])
 
 
 def test_models_are_packed_on_request(home, tmp_path):

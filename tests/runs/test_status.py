@@ -53,6 +53,12 @@ def test_diverged(look, config, tmp_path):
     assert outcome.rows == read_metrics(folder) and len(outcome.rows) == 2
 
 
+def test_failed(look, config, tmp_path):
+    folder = keep(tmp_path / "run", config, 4)
+    (folder / "FAILED").write_text("no update was applied")
+    assert look(folder) == Outcome("failed", why="no update was applied")
+
+
 @pytest.mark.parametrize("rows", [None, b"", b"\xff\xfe\x00", b"epoch,alpha\n2,1.0\n"])
 def test_a_diverged_run_that_lost_its_rows_is_damaged(look, config, tmp_path, rows):
     folder = keep(tmp_path / "run", config, 4, diverged=True)

@@ -121,6 +121,23 @@ def test_diverged_and_damaged_runs_are_not_computed(run, tmp_path):
     assert (plan.epochs, plan.epochs_unshared, plan.to_do) == (0, 0, [])
 
 
+def test_a_failed_run_is_no_reason_to_try_again(run, tmp_path):
+    """Nor is a run that would start from it."""
+    failed, waiting, other = run(1, seed=1), run(0.5), run(0.5, seed=2)
+    for config in (failed, prefix_of(waiting)):
+        (keep(tmp_path / config.slug, config) / "FAILED").write_text("no update was applied")
+    plan = make_plan({"a": [failed, waiting]}, tmp_path)
+    assert [(s.config, s.outcome.state, s.can_go_on) for s in plan.steps] == [
+        (prefix_of(waiting), "failed", False),
+        (failed, "failed", False),
+        (waiting, "missing", False),
+    ]
+    pool = SimpleNamespace(run=lambda jobs, listener: {})
+    results = carry_out(plan, pool, None)
+    assert {result.why for result in results.values()} == {"no update was applied"}
+    assert any(s.can_go_on for s in make_plan({"a": [failed, other]}, tmp_path).steps)
+
+
 def test_planning_does_not_import_mxnet(run, tmp_path):
     half = run(0.5)
     keep(tmp_path / prefix_of(half).slug, prefix_of(half), 4)

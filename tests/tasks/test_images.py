@@ -254,8 +254,41 @@ def test_the_sizes_of_a_registered_task_are_checked(points):
         register_task("points", Points)
     with pytest.raises(ConfigError, match="attribute of the sizes='metric' is unknown"):
         register_task("more", Points, metric=("distance",))
-    with pytest.raises(ConfigError, match="metrics cannot be fields"):
-        register_task("more", Points, sizes={"metrics": 3})
+
+
+@pytest.mark.parametrize("name", ["metrics", "n", "k", "seed", "rule", "sources", "slug", "within"])
+def test_sizes_that_have_the_name_of_something_else_are_refused(fresh_plugins, name):
+    said = f"sizes {name} cannot be fields of a workload's sizes: choose other names"
+    with pytest.raises(ConfigError, match=said):
+        register_task("more", Points, sizes={name: 3})
+    assert "more" not in WORKLOADS
+
+
+def test_a_class_of_sizes_cannot_have_the_symbols_of_a_run(fresh_plugins):
+    own = dataclasses.make_dataclass("Own", [("seed", int, 3)], bases=(Sizes,), frozen=True)
+    with pytest.raises(ConfigError, match="sizes seed cannot be fields"):
+        register_task("more", Points, sizes=own)
+
+
+def test_data_and_partition_may_be_sizes(fresh_plugins):
+    register_task("more", Points, sizes={"data": "synthetic", "partition": "rows"})
+    assert preset("more", "small", partition="columns").sizes.partition == "columns"
+
+
+def test_a_size_may_be_a_tuple(fresh_plugins):
+    register_task("deep", Points, sizes={"hidden": (64, 32), "rates": (0.5,), "names": ()})
+    sizes = preset("deep", "small", hidden=[8], rates=(1, 0.1), names=("a",)).sizes
+    assert (sizes.hidden, sizes.rates, sizes.names) == ((8,), (1, 0.1), ("a",))
+    for changes, said in (
+        (dict(hidden="64,32"), r"hidden='64,32' must be a tuple such as \(64, 32\)"),
+        (dict(hidden=64), r"hidden=64 must be a tuple such as \(64, 32\)"),
+        (dict(hidden=("6", "4")), r"hidden=\('6', '4'\) must be a tuple such as \(64, 32\)"),
+        (dict(hidden=(64, True)), r"hidden=\(64, True\) must be a tuple such as"),
+        (dict(rates=(float("nan"),)), r"rates=\(nan,\) must be a tuple such as \(0.5,\)"),
+        (dict(names="a"), "names='a' must be a tuple"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            preset("deep", "small", **changes)
 
 
 def test_sizes_may_be_a_class_of_their_own(fresh_plugins):
@@ -312,3 +345,15 @@ def test_forecasts_measure_every_task(points):
         measured = measure({"config": config.to_json()}, None)["measured"]
         assert measured["step"] > 0 and measured["model_bytes"] > 0
         assert hash(network(config))
+
+
+def test_forecasts_give_a_task_its_data_as_a_path(fresh_plugins, tmp_path):
+    class Stored(Points):
+        def __init__(self, config, data_dir=None):
+            super().__init__(config)
+            self.points *= np.load(data_dir / "spread.npy")
+
+    np.save(tmp_path / "spread.npy", np.float64(2))
+    register_task("stored", Stored, sizes={"dimension": 3, "spread": 1.0}, metrics=("distance",))
+    job = {"config": preset("stored", "small", **TINY).to_json(), "data_dir": str(tmp_path)}
+    assert measure(job, None)["measured"]["loaded"] == 1
