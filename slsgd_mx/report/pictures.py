@@ -19,7 +19,7 @@ from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.pictures import PICTURES, numbers
 from slsgd_mx.theory.stored import COLUMNS, find_pictures, read_picture
-from slsgd_mx.theory.tables import finder
+from slsgd_mx.theory.tables import MissingTable, finder
 
 Entry = Dict[str, Any]
 
@@ -112,7 +112,7 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def theory_from_runs(home: Path) -> List[Entry]:
+def theory_from_runs(home: Path, problems: List[str]) -> List[Entry]:
     """The theory's pictures from the tables in RUNS/theory, as far as there are any."""
     folder = Path(home) / "theory"
     find, entries = finder(folder), []
@@ -120,7 +120,10 @@ def theory_from_runs(home: Path) -> List[Entry]:
         for name, make in pictures.items():
             try:
                 picture = make(find)
-            except RunError:  # a table is missing
+            except MissingTable:
+                continue
+            except RunError as error:  # a table is damaged, perhaps that of another picture, too
+                problems += [str(error)] * (str(error) not in problems)
                 continue
             words = {"name": name, "source": str(folder), "title": readable(picture.title)}
             rows = [[_nine(cell) for cell in row] for row in numbers(picture)]

@@ -117,7 +117,7 @@ def _add_runs(
     if os.path.realpath(home) not in map(os.path.realpath, request.figures):
         packed = verdicts.from_folder(home, problems)  # ``runs pack`` puts claims next to the runs
         data["claims"] += [] if packed is None else [packed]
-    data["theory"] += pictures.theory_from_runs(home)
+    data["theory"] += pictures.theory_from_runs(home, problems)
     data["arena"] += boards.from_runs(folders, home, problems)
 
 
