@@ -154,7 +154,8 @@ def judge_all(home: Path, variant: Variant, figures: Optional[Path] = None) -> L
     return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]
 
 
-def judge_theory(home: Path) -> List[Verdict]:
-    """The verdicts of C10 to C12, on the tables in ``home/theory``."""
-    evidence = Evidence(Path(home), Variant("smoke", {}))  # no run of a preset is looked at
+def judge_theory(home: Path, seeds: int) -> List[Verdict]:
+    """The verdicts of C10 to C12, on that many seeds of the tables in ``home/theory``."""
+    unused = Variant("smoke", {})  # no run of a preset is looked at
+    evidence = Evidence(Path(home), unused, seeds=seeds)
     return [decide(name, CLAIMS[name].judge(evidence)) for name in THEORY]
