@@ -132,7 +132,7 @@ def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
             int(row.get("b", 0)),
             int(row.get("q", 0)),
             float(row.get("gamma", "nan")),
-            row.get("rule", "trimmed-mean"),
+            (row.get("rule") or "trimmed-mean").replace(";", ","),  # see ``plain``
             None if attack == "none" else attack,
             sizes,
         )
