@@ -1,8 +1,8 @@
 """Whether the paper's claims hold on the runs of a folder; no MXNet.
 
 A rule is not adjusted to a result.  A check compares an estimate with a limit:
-"at least L" holds if mean - margin >= L, does not hold if mean + margin < L, and is "not enough
-data" in between ("at most" likewise).  The mean is over values paired within a seed; the margin is
+"at least L" holds if mean - margin >= L, does not hold if mean + margin < L, and is not decided in
+between ("at most" likewise).  The mean is over values paired within a seed; the margin is
 ``t_{0.975, r-1} sd / sqrt(r)`` over r >= 2 repeats, and fixed for a single one.  Where runs are
 missing, a check uses the seeds whose runs are all finished.  A claim does not hold if one of its
 checks does not; it is not decided if that is the verdict of a check, or if runs are missing;

@@ -9,6 +9,7 @@ from typing import Dict, List, Optional
 from slsgd_mx.claims import rules, theory
 from slsgd_mx.claims.checks import Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.variants import Variant
 
 
@@ -150,11 +151,17 @@ THEORY = ("C10", "C11", "C12")  # judged on the tables of ``slsgd-mx theory``
 
 def judge_all(home: Path, variant: Variant, figures: Optional[Path] = None) -> List[Verdict]:
     """The verdict of every claim on the runs in ``home`` and, where they lack, on tables."""
+    if not variant.compares_b:
+        raise ConfigError(
+            f"rule={variant.changes['rule']!r} has no b, and the claims compare values of b: "
+            "choose a rule that uses it, such as trimmed-mean"
+        )
     evidence = Evidence(Path(home), variant, figures)
     return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]
 
 
-def judge_theory(home: Path) -> List[Verdict]:
-    """The verdicts of C10 to C12, on the tables in ``home/theory``."""
-    evidence = Evidence(Path(home), Variant("smoke", {}))  # no run of a preset is looked at
+def judge_theory(home: Path, seeds: int) -> List[Verdict]:
+    """The verdicts of C10 to C12, on that many seeds of the tables in ``home/theory``."""
+    unused = Variant("smoke", {})  # no run of a preset is looked at
+    evidence = Evidence(Path(home), unused, seeds=seeds)
     return [decide(name, CLAIMS[name].judge(evidence)) for name in THEORY]

@@ -84,6 +84,7 @@ class Evidence:
     home: Path
     variant: Variant
     figures: Optional[Path] = None  # the folder of these tables
+    seeds: Optional[int] = None  # of the theory's cases, times ``case.times``; None: all stored
     runs: Dict[RunConfig, Run] = field(default_factory=dict)  # those read so far
     tables: Dict[Case, Rows] = field(default_factory=dict)
 
@@ -107,7 +108,8 @@ class Evidence:
         """The rows of a case of the theory by seed, {} if its table is missing or damaged."""
         if case not in self.tables:
             try:
-                self.tables[case] = read_rows(Path(self.home) / "theory", case)
+                seeds = self.seeds and self.seeds * case.times
+                self.tables[case] = read_rows(Path(self.home) / "theory", case, seeds)
             except (SlsgdError, OSError):
                 self.tables[case] = {}
         return self.tables[case]

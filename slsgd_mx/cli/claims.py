@@ -60,13 +60,13 @@ def claims(
     verdicts = judge_all(runs, variant, tables)
     starts = compare_starts(Evidence(runs, variant, tables))
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
-    about.update(alphas=list(variant.alphas), loss=variant.loss)
+    about.update(alphas=list(variant.alphas), loss=variant.loss, data=variant.data)
     text, as_json = to_json(verdicts, about), wants_json()
     page = to_markdown(verdicts) + (f"\n{starts}" if starts else "")
     click.echo(text if as_json else to_text(verdicts) + starts, nl=False)
     if figures is not None:
         write({"claims.json": text, "claims.md": page}, figures)
-    if variant.config("cifar").sizes.data == "synthetic":
+    if variant.data == "synthetic":
         click.echo("synthetic data: these verdicts only show how claims are judged", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]
     archive = click.get_current_context().meta.get(COPIES, {}).get(str(runs))

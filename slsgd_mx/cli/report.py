@@ -20,7 +20,8 @@ SHARE = 4.0  # times as long as writing took, a watched page is left alone
 @click.command()
 @with_options(
     pick("runs", default=None, help=
-        "Folder that holds the run folders, at any depth. Default: runs, but none with --figures."),
+        "Folder that holds the run folders; those of figures and claims directly, others at any "
+        "depth. Default: runs, but none with --figures."),
 )  # fmt: skip
 @click.option(
     "--figures", "folders", multiple=True, type=FOLDER,

@@ -52,8 +52,8 @@ def theory(part: str, seeds: int, quick: bool, runs: Path, figures: Path, jobs: 
 
     Tables are kept in RUNS/theory; if you interrupt it, the same command continues. Pictures and
     their numbers go to FIGURES, and so do assumptions-*.csv and proof-*.csv, which say which steps
-    of the proofs hold as printed, and the verdicts on C10 to C12 (claims.json, claims.md).
-    docs/theory.md explains every picture. slsgd-mx claims judges all claims.
+    of the proofs hold as printed; with all, the verdicts on C10 to C12 as well (claims.json,
+    claims.md). docs/theory.md explains every picture. slsgd-mx claims judges all claims.
     """
     from slsgd_mx.system.threads import available_cores, set_threads
 
@@ -91,7 +91,7 @@ def write_verdicts(runs: Path, figures: Path, seeds: int) -> None:
     from slsgd_mx.claims import judge_theory, to_json, to_markdown
     from slsgd_mx.cli.claims import write
 
-    verdicts = judge_theory(runs)
+    verdicts = judge_theory(runs, seeds)
     text = to_json(verdicts, {"preset": "theory", "seeds": list(range(seeds))})
     write({"claims.json": text, "claims.md": to_markdown(verdicts)}, figures)
 

@@ -47,6 +47,7 @@ from slsgd_mx.system.files import write_csv
 from slsgd_mx.workloads import OWN
 
 SUCCESS = "attack_success"
+SYNTHETIC = " (synthetic data)"  # in titles
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
 PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its model as in DONE
 UNPROVEN = ("", "")
@@ -69,6 +70,7 @@ class Built:
     title: str
     note: str
     panels: List[Panel]
+    own: Dict[str, str]  # what tables state in every row
     table: Table
     lines: Dict[str, List[Line]]
     folders: Dict[RunConfig, Path]  # of the runs that have rows
@@ -78,13 +80,13 @@ class Built:
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv."""
     built = build_figure(name, variant, RunIndex(home))
-    stem, own = folder / file_name(name), _own_columns(variant)
+    stem = folder / file_name(name)
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     draw(built.panels, pictures, built.title, built.note)
-    write_csv(stem.with_suffix(".csv"), *_with_columns(built.table, own))
+    write_csv(stem.with_suffix(".csv"), *built.table)
     figure, used = figure_of(name, variant), []
     if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
-        used = _draw_used(built.lines, built.folders, stem, built.title, built.note, own)
+        used = _draw_used(built, stem)
     return Drawn([*pictures, stem.with_suffix(".csv"), *used], built.missing)
 
 
@@ -107,12 +109,14 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
         panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
         panels, table = metric_figure(figure, lines, outcomes, proofs)
-    kind = " (synthetic data)" if runs[0].sizes.data == "synthetic" else ""
+    own = _own_columns(variant, runs[0])
+    table = _with_columns(table, own)
+    kind = SYNTHETIC if "data" in own else ""
     kind += precision_in_words(runs[0])
     attack = next((run.attack for run in runs if run.attacked), None)
     workload = "" if variant.task is None else runs[0].sizes.title
     title = full_title(name, attack, figure, workload) + kind
-    return Built(name, title, _note(runs, missing), panels, table, lines, ended, missing)
+    return Built(name, title, _note(runs, missing), panels, own, table, lines, ended, missing)
 
 
 def _model_digest(path: Path) -> str:
@@ -121,12 +125,14 @@ def _model_digest(path: Path) -> str:
     return "" if closing is None else closing.digests.get("model", "")
 
 
-def _own_columns(variant: Variant) -> Dict[str, str]:
-    """What tables of this variant state in every row: the task and the poisoned devices, if given.
+def _own_columns(variant: Variant, run: RunConfig) -> Dict[str, str]:
+    """What tables of this variant state in every row.
 
-    The paper's figures have neither.
+    The task and the poisoned devices, if given, and that the data are synthetic; tables of the
+    paper's figures have none of them.
     """
     own = {"task": variant.task, "poisoned_devices": variant.poisoned_devices}
+    own["data"] = "synthetic" if run.sizes.data == "synthetic" else None
     return {name: str(value) for name, value in own.items() if value is not None}
 
 
@@ -136,22 +142,15 @@ def _with_columns(table: Table, own: Dict[str, str]) -> Table:
     return [*own, *columns], [[*own.values(), *row] for row in rows]
 
 
-def _draw_used(
-    lines: Dict[str, List[Line]],
-    folders: Dict[RunConfig, Path],
-    stem: Path,
-    title: str,
-    note: str,
-    own: Dict[str, str],
-) -> List[Path]:
+def _draw_used(built: Built, stem: Path) -> List[Path]:
     """Draw which pushes the rule used, if the runs have recorded it: ``stem``-used.png, .csv."""
-    panels, rows = used_panels(lines, folders)
+    panels, rows = used_panels(built.lines, built.folders)
     if not panels:
         return []
     picture = stem.with_name(f"{stem.name}-used.png")
-    draw(panels, picture, title, note)
+    draw(panels, picture, built.title, built.note)
     cells = [[plain(cell) for cell in row] for row in rows]
-    write_csv(picture.with_suffix(".csv"), *_with_columns((USED_COLUMNS, cells), own))
+    write_csv(picture.with_suffix(".csv"), *_with_columns((USED_COLUMNS, cells), built.own))
     return [picture, picture.with_suffix(".csv")]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.figures.build import attackers
 from slsgd_mx.figures.panels import decay_epoch_of, title_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
 from slsgd_mx.figures.style import Paths, as_paths, write
@@ -144,10 +145,12 @@ def _title(runs: Sequence[Run]) -> str:
     tasks = dict.fromkeys(run.config["task"] for run in runs)
     data = dict.fromkeys(filter(None, map(_data_of, runs)))
     names = ["synthetic data" if name == "synthetic" else name for name in data]
-    attacks = {(run.symbols.get("attack"), run.symbols.get("q")) for run in runs}
-    attack, q = attacks.pop() if len(attacks) == 1 else (None, None)
+    symbols = ("attack", "q", "poisoned_devices")
+    threats = {tuple(run.symbols.get(name) for name in symbols) for run in runs}
     words = [" and ".join(tasks), *[" and ".join(names)] * bool(names)]
-    words += [f"{attack}, q={q}"] * bool(attack)
+    if len(threats) == 1:
+        threat = SimpleNamespace(**dict(zip(symbols, threats.pop())))
+        words += [f"{threat.attack}, {attackers(threat)}"] * bool(threat.attack)
     precisions = {run.symbols.get("precision", "float32") for run in runs}
     words += sorted(precisions) if precisions != {"float32"} else []
     return ", ".join(words)

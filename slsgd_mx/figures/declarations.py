@@ -56,7 +56,7 @@ class MetricFigure:
     task: str
     setup: Mapping[str, Any]  # what all its curves have in common
     groups: Mapping[str, Sequence[Changes]]  # added to the panels' titles -> curves
-    zoom: bool = False  # y limits from the second half of the curves with b >= q
+    zoom: bool = False  # y limits from the second half of the curves that may survive
     derived: Sequence[str] = ()  # panels below the others, see ``panels.DERIVED``
     only: str = ""  # why it is a figure of its own task only; empty: others have its curves too
     about: str = "Metrics over epochs."  # for help and script

@@ -10,8 +10,10 @@ from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 import numpy as np
 
 from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.plot import Curve, Panel, band, frame
-from slsgd_mx.figures.variants import Line
+from slsgd_mx.figures.variants import Line, trimming
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.metrics import Row, column, mean_change
 from slsgd_mx.runs.status import Outcome
 
@@ -95,7 +97,7 @@ def decay_epoch_of(configs: Iterable[RunConfig]) -> int | None:
 def limits(
     members: Sequence[Line], curves: Sequence[Curve], metric: str, zoom: bool
 ) -> tuple[float, float] | None:
-    """y limits from the curves with b >= q, in a zoom from their second half.
+    """y limits from the curves that may survive, in a zoom from their second half.
 
     None where no curve may be cut: without such a curve, and for accuracy outside a zoom.
     """
@@ -104,9 +106,20 @@ def limits(
     bands = [
         band(c)[:, c.x > (c.x.max() / 2 if zoom else -1)]
         for line, c in zip(members, curves)
-        if line.runs[0].b >= _poisoned(line.runs[0]) and len(c.x)
+        if _may_survive(line.runs[0]) and len(c.x)
     ]
     return frame(bands) if bands else None
+
+
+def _may_survive(run: RunConfig) -> bool:
+    """Whether b >= q, or the rule, other than the mean, needs no b."""
+    if run.b >= _poisoned(run):
+        return True
+    try:
+        rule = find_rule(run.rule)
+    except ConfigError:  # of a plug-in, named in a table
+        return False
+    return not rule.uses_b and rule.rule.name != "mean"
 
 
 def _poisoned(run: RunConfig) -> int:
@@ -146,7 +159,7 @@ def _roughness_panel(
     found: Dict[str, Dict[float, List[float]]] = {}  # label -> alpha -> by seed
     for group, members in lines.items():
         for line in members:
-            label = joined(group, f"$b={line.changes['b']}$")
+            label = joined(group, trimming(line.runs[0]))
             found.setdefault(label, {})[line.changes["alpha"]] = [
                 mean_change(outcomes[run].rows, "test_accuracy", run.alpha_decay_epoch)
                 if outcomes[run].state == "done"

@@ -8,13 +8,13 @@ import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.build import PROOF, metric_figure, reach_panel
+from slsgd_mx.figures.build import PROOF, SYNTHETIC, metric_figure, reach_panel
 from slsgd_mx.figures.declarations import FIGURES, IID, ReachFigure, file_name, full_title
 from slsgd_mx.figures.plot import Curve, Panel
 from slsgd_mx.figures.variants import Line, Variant
@@ -68,6 +68,7 @@ class StoredFigure:
     title: str
     panels: List[Panel]
     runs: Dict[StoredRun, List[Row]]
+    synthetic: bool  # the table says so
     text: str  # of the file
 
     @property
@@ -92,11 +93,22 @@ def read_figure(name: str, path: Path) -> StoredFigure:
         reach = isinstance(FIGURES[name], ReachFigure)
         panels = _reach_panels(rows) if reach else _metric_panels(name, runs)
         attack = next((run.attack for run in runs if run.attack), None)
-        title = _title(name, attack, rows[0])
+        synthetic = rows[0].get("data") == "synthetic"
+        title = _title(name, attack, rows[0]) + SYNTHETIC * synthetic
+        _check_numbers(rows, next(iter(runs)).sizes.metrics)
     except (ValueError, KeyError, TypeError, ConfigError, csv.Error) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else error
         raise RunError(f"{path} is not the CSV file of {name}: {why}") from error
-    return StoredFigure(name, path, title, panels, runs, text)
+    return StoredFigure(name, path, title, panels, runs, synthetic, text)
+
+
+def _check_numbers(rows: List[Row], metrics: Sequence[str]) -> None:
+    """A ValueError or TypeError if a cell that has to be a number is none."""
+    for row in rows:
+        int(row["epoch"] if "epoch" in row else row["epochs_computed"])
+        for name in metrics:
+            if name in row:  # a table of an earlier version may lack it
+                float(row[name])
 
 
 def _title(name: str, attack: Optional[str], row: Row) -> str:
@@ -132,7 +144,7 @@ def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
             int(row.get("b", 0)),
             int(row.get("q", 0)),
             float(row.get("gamma", "nan")),
-            row.get("rule", "trimmed-mean"),
+            (row.get("rule") or "trimmed-mean").replace(";", ","),  # see ``plain``
             None if attack == "none" else attack,
             sizes,
         )

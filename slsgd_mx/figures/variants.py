@@ -91,6 +91,16 @@ class Variant:
         return self.task is None and self.poisoned_devices is None
 
     @property
+    def compares_b(self) -> bool:
+        """Whether its rule uses b, whose values the claims compare."""
+        return find_rule(self.changes.get("rule", "trimmed-mean")).uses_b
+
+    @property
+    def data(self) -> str:
+        """The data of the CNN, on which most claims are judged."""
+        return self.config("cifar").sizes.data
+
+    @property
     def defaults(self) -> FigurePreset:
         return FIGURE_PRESETS[self.preset] if self.task is None else OTHER_TASK
 
@@ -176,7 +186,8 @@ class Line:
 def groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
     """The figure's lines with their runs, by the group they are drawn in."""
     if isinstance(figure, ReachFigure):
-        return {"": [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]}
+        lines = [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]
+        return {"": _distinct(lines)}
     return {
         name: _distinct([_metric_line(figure, variant, changes, name) for changes in group])
         for name, group in figure.groups.items()
@@ -211,7 +222,16 @@ def _reach_line(figure: ReachFigure, variant: Variant, label: str, changes: Chan
         asked = {**figure.setup, **changes, "alpha": alpha, **schedule}
         config = variant.config(figure.task, own, **asked)
         runs += variant.repeated(replace(config, epochs=min(epochs, config.epochs)))
-    return Line(label, changes, tuple(runs))
+    return Line(trimming(runs[0]) if "b" in changes else label, changes, tuple(runs))
+
+
+def trimming(config: RunConfig) -> str:
+    """b in a legend; of a rule without b, its name.
+
+    >>> trimming(RunConfig(b=2, rule="krum")), trimming(RunConfig(b=2, rule="median"))
+    ('$b=2$', 'median')
+    """
+    return f"$b={config.b}$" if find_rule(config.rule).uses_b else config.rule
 
 
 def runs_of(figure: Figure, variant: Variant) -> List[RunConfig]:

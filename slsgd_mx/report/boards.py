@@ -14,6 +14,7 @@ from slsgd_mx.arena.tables import SHARES, from_json
 from slsgd_mx.arena.verdict import verdict
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
+from slsgd_mx.figures.build import SYNTHETIC
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.report.charts import chart, readable, rounded
 from slsgd_mx.report.pictures import made_up
@@ -38,7 +39,7 @@ def from_runs(
 
 def _is_made_up(board: Board) -> str:
     data = {run.sizes.data for run in board.outcomes}
-    return " (synthetic data)" if "synthetic" in data else ""
+    return SYNTHETIC if "synthetic" in data else ""
 
 
 def from_folder(

@@ -31,8 +31,8 @@ def write_report(path: Path, request: Request) -> Dict[str, Any]:
     """Gather what the request names and write the page; return its data."""
     data = gather(request)
     if request.archive is not None:
-        archive = json.dumps(request.archive)[1:-1]
-        data = json.loads(json.dumps(data).replace(str(request.runs), archive))
+        copy, archive = (json.dumps(str(name))[1:-1] for name in (request.runs, request.archive))
+        data = json.loads(json.dumps(data).replace(copy, archive))
     if path.is_dir():
         raise RunError(f"{path} is a folder, and a file is needed: name another with --html")
     with disk_errors(path.parent):

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.build import Built, build_figure
+from slsgd_mx.figures.build import SYNTHETIC, Built, build_figure
 from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
 from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure
 from slsgd_mx.figures.used import used_panels
@@ -19,7 +19,7 @@ from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.system.files import to_csv
 from slsgd_mx.theory.pictures import PICTURES, numbers
 from slsgd_mx.theory.stored import COLUMNS, find_pictures, read_picture
-from slsgd_mx.theory.tables import finder
+from slsgd_mx.theory.tables import MissingTable, finder
 
 Entry = Dict[str, Any]
 
@@ -77,7 +77,7 @@ def from_csv(folder: Path, figures: Sequence[StoredFigure]) -> List[Entry]:
         {
             "name": figure.path.stem,
             "source": str(folder),
-            "title": readable(figure.title) + made_up(folder),
+            "title": readable(figure.title) + ("" if figure.synthetic else made_up(folder)),
             "note": f"From {figure.path}, {seeds_in_words(figure.seeds)}.",
             "csv": figure.text,
             **chart(figure.panels),
@@ -98,10 +98,13 @@ def read_figures(folder: Path, problems: List[str]) -> List[StoredFigure]:
 
 
 def made_up(folder: Path) -> str:
-    """The remark that a folder, named after its preset, holds results on synthetic data."""
+    """The remark that a folder, named after its preset, holds results on synthetic data.
+
+    For files that do not say so themselves, such as those of earlier versions.
+    """
     name = Path(folder).resolve().name.split("-")[0]
     known = name in NAMES and preset("cifar", name).sizes.data == "synthetic"
-    return " (synthetic data)" if known else ""
+    return SYNTHETIC if known else ""
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
@@ -112,7 +115,7 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def theory_from_runs(home: Path) -> List[Entry]:
+def theory_from_runs(home: Path, problems: List[str]) -> List[Entry]:
     """The theory's pictures from the tables in RUNS/theory, as far as there are any."""
     folder = Path(home) / "theory"
     find, entries = finder(folder), []
@@ -120,7 +123,10 @@ def theory_from_runs(home: Path) -> List[Entry]:
         for name, make in pictures.items():
             try:
                 picture = make(find)
-            except RunError:  # a table is missing
+            except MissingTable:
+                continue
+            except RunError as error:  # a table is damaged, perhaps that of another picture, too
+                problems += [str(error)] * (str(error) not in problems)
                 continue
             words = {"name": name, "source": str(folder), "title": readable(picture.title)}
             rows = [[_nine(cell) for cell in row] for row in numbers(picture)]

@@ -112,12 +112,12 @@ def _add_runs(
     for variant in request.variants:
         found = pictures.from_runs(home, variant, LEAST, problems)
         data["figures"] += found
-        if variant.papers_own and (found or request.chosen):
+        if variant.papers_own and variant.compares_b and (found or request.chosen):
             data["claims"].append(verdicts.from_runs(home, variant))
     if os.path.realpath(home) not in map(os.path.realpath, request.figures):
         packed = verdicts.from_folder(home, problems)  # ``runs pack`` puts claims next to the runs
         data["claims"] += [] if packed is None else [packed]
-    data["theory"] += pictures.theory_from_runs(home)
+    data["theory"] += pictures.theory_from_runs(home, problems)
     data["arena"] += boards.from_runs(folders, home, problems)
 
 

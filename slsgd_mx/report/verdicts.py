@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, from_json, judge_all, to_json
+from slsgd_mx.claims import CLAIMS, from_json, judge_all, to_json
 from slsgd_mx.claims.report import decisive, in_numbers, tally
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.variants import Variant
 from slsgd_mx.report.pictures import made_up, seeds_in_words
 from slsgd_mx.system.files import read_text
 
-VERDICTS = (HOLDS, FAILS, OPEN)
 THEORY = "Problems of the theory"  # in place of a preset
+MADE_UP = "Synthetic data: these verdicts only show how claims are judged."
 
 
 def from_runs(home: Path, variant: Variant) -> Dict[str, Any]:
     """The claims judged on the runs of a variant."""
-    about = {"preset": variant.preset, "seeds": list(variant.seeds)}
-    found = entry(to_json(judge_all(home, variant), about), f"{home}: {variant.folder}")
-    synthetic = variant.config("cifar").sizes.data == "synthetic"
-    return {**found, "note": found["note"] + _warning(synthetic)}
+    about = {"preset": variant.preset, "seeds": list(variant.seeds), "data": variant.data}
+    return entry(to_json(judge_all(home, variant), about), f"{home}: {variant.folder}")
 
 
 def from_folder(folder: Path, problems: List[str]) -> Optional[Dict[str, Any]]:
@@ -30,19 +28,17 @@ def from_folder(folder: Path, problems: List[str]) -> Optional[Dict[str, Any]]:
     if not path.is_file():
         return None
     try:
-        found = entry(read_text(path), str(path))
+        return entry(read_text(path), str(path), "synthetic" if made_up(folder) else "")
     except RunError as error:
         problems.append(f"{path}: {error}")
         return None
-    return {**found, "note": found["note"] + _warning(bool(made_up(folder)))}
 
 
-def _warning(synthetic: bool) -> str:
-    return " Synthetic data: these verdicts only show how claims are judged." if synthetic else ""
+def entry(text: str, source: str, data: str = "") -> Dict[str, Any]:
+    """What ``claims.to_json`` wrote, as the page shows it; ``data`` if the text does not name them.
 
-
-def entry(text: str, source: str) -> Dict[str, Any]:
-    """What ``claims.to_json`` wrote, as the page shows it."""
+    Texts of earlier versions do not.
+    """
     about, found = from_json(text)
     claims = []
     for words, verdict in found:
@@ -63,4 +59,5 @@ def entry(text: str, source: str) -> Dict[str, Any]:
     seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
     which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
     note = ", ".join(filter(None, [THEORY if preset == "theory" else f"Preset {preset}", which]))
-    return {"source": source, "preset": preset, "note": f"{note}.", "claims": claims}
+    warning = f" {MADE_UP}" if about.get("data", data) == "synthetic" else ""
+    return {"source": source, "preset": preset, "note": f"{note}.{warning}", "claims": claims}

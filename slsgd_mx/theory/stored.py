@@ -44,10 +44,10 @@ def read_picture(name: str, path: Path) -> StoredPicture:
             found.setdefault(row["panel"], {}).setdefault(row["curve"], []).append(point)
         if not found:
             raise ValueError("it has no rows")
+        panels = [_panel(title, curves) for title, curves in found.items()]
     except (ValueError, KeyError, TypeError, csv.Error) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else error
         raise RunError(f"{path} is not the CSV file of a picture of the theory: {why}") from error
-    panels = [_panel(title, curves) for title, curves in found.items()]
     return StoredPicture(name, path, TITLES[name], panels, text)
 
 
@@ -58,6 +58,8 @@ def _panel(title: str, found: Dict[str, List[Tuple[float, ...]]]) -> Panel:
         x, mean, low, high = np.array(points, float).T
         curves.append(Curve(label, x, mean, summary=np.stack([low, mean, high])))
     heights = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
+    if not len(heights):
+        raise ValueError(f"the panel {title!r} has no finite number")
     log = _spans(heights, 5)
     places = np.concatenate([curve.x for curve in curves])
     over_epochs = any(len(curve.x) > MANY for curve in curves)

@@ -6,7 +6,18 @@ import csv
 import io
 from functools import lru_cache
 from pathlib import Path
-from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, TypeVar
+from typing import (
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    TypeVar,
+)
 
 import numpy as np
 
@@ -14,6 +25,10 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.system import files
 from slsgd_mx.system.files import read_text
 from slsgd_mx.theory.cases import Case
+
+
+class MissingTable(RunError):
+    """A table that ``slsgd-mx theory`` has not computed yet."""
 
 
 class Row(NamedTuple):
@@ -37,12 +52,16 @@ class Table:
     """The rows of a case, by column: (seeds, T+1)."""
 
     def __init__(self, case: Case, rows: Rows) -> None:
-        self.case, self.seeds = case, sorted(rows)
+        self.case, self.rows, self.seeds = case, rows, sorted(rows)
         numbers = np.array([rows[seed] for seed in self.seeds], float)  # (seeds, T+1, columns)
         self._columns = {name: numbers[:, :, i] for i, name in enumerate(Row._fields)}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._columns[name]
+
+    def of(self, seeds: Collection[int]) -> Table:
+        """The table of these seeds alone."""
+        return Table(self.case, {seed: self.rows[seed] for seed in seeds})
 
     @property
     def mean(self) -> np.ndarray:
@@ -60,8 +79,8 @@ class Table:
         return self["error"][:, self.case.config.epochs // 2 + 1 :].mean(axis=1)
 
 
-def read_rows(folder: Path, case: Case) -> Rows:
-    """The complete runs of a case by seed, {} if there is no table."""
+def read_rows(folder: Path, case: Case, seeds: Optional[int] = None) -> Rows:
+    """The complete runs of a case by seed, those below ``seeds`` (default: all); {} if none."""
     path = Path(folder) / case.file
     if not path.exists():
         return {}
@@ -76,15 +95,18 @@ def read_rows(folder: Path, case: Case) -> Rows:
     except (ValueError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): remove it and run slsgd-mx theory") from error
     epochs = list(range(case.config.epochs + 1))
-    return {seed: rows for seed, rows in found.items() if [r.epoch for r in rows] == epochs}
+    return {
+        seed: rows
+        for seed, rows in sorted(found.items())
+        if [r.epoch for r in rows] == epochs and (seeds is None or seed < seeds)
+    }
 
 
 def read_table(folder: Path, case: Case, seeds: Optional[int] = None) -> Table:
     """The table of a case, with at most that many seeds (default: all)."""
-    rows = read_rows(folder, case)
-    rows = {seed: rows[seed] for seed in sorted(rows) if seeds is None or seed < seeds}
+    rows = read_rows(folder, case, seeds)
     if not rows:
-        raise RunError(f"{Path(folder) / case.file} is missing: run slsgd-mx theory")
+        raise MissingTable(f"{Path(folder) / case.file} is missing: run slsgd-mx theory")
     return Table(case, rows)
 
 
@@ -107,7 +129,16 @@ Key = TypeVar("Key")
 
 
 def find_all(find: Find, cases: Mapping[Key, Case]) -> Dict[Key, Table]:
-    return {key: find(case) for key, case in cases.items()}
+    """The tables of several cases, with the seeds that all of them have."""
+    tables = {key: find(case) for key, case in cases.items()}
+    seeds = set.intersection(*(set(table.seeds) for table in tables.values()))
+    if not seeds:
+        names = ", ".join(case.file for case in cases.values())
+        raise MissingTable(f"{names} have no seed in common: run slsgd-mx theory")
+    return {
+        key: table if len(table.seeds) == len(seeds) else table.of(seeds)
+        for key, table in tables.items()
+    }
 
 
 def write_rows(folder: Path, case: Case, rows: Rows) -> None:

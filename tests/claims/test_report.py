@@ -133,7 +133,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     said = call(capsys, *ASKED, "--json", "--figures", "made/here")
     about = {"preset": "smoke", "seeds": [7], "changes": {"epochs": 16}}
-    about.update(alphas=[0.6, 0.8, 1.0], loss=None)
+    about.update(alphas=[0.6, 0.8, 1.0], loss=None, data="synthetic")
     assert said.out == claims.to_json(verdicts, about) and "computes the missing" in said.err
     assert Path("made/here/claims.json").read_text() == said.out
     assert Path("made/here/claims.md").read_text() == claims.to_markdown(verdicts)

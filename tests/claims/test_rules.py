@@ -23,6 +23,7 @@ from helpers.claims_runs import (
 from slsgd_mx import claims
 from slsgd_mx.claims import FAILS, HOLDS, OPEN, evidence
 from slsgd_mx.claims.measures import GUESSING
+from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import runs_of
 from slsgd_mx.runs.metrics import read_metrics
@@ -316,3 +317,9 @@ def test_an_alpha_that_never_decays_is_not_compared(tmp_path):
     assert check.estimate is None and "with itself" in check.note
     assert find(found, "balanced, gamma=0.1, alpha=0.8, b=2").estimate is not None
     assert judged(tmp_path / "8", "C8", size=size).checks[0].repeats == 0
+
+
+def test_a_rule_without_b_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="rule='median' has no b, and the claims compare"):
+        claims.judge_all(tmp_path, replace(ONE, changes={"rule": "median"}))
+    claims.judge_all(tmp_path, replace(ONE, changes={"rule": "phocas"}))

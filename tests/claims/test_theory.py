@@ -5,9 +5,9 @@ import pytest
 from helpers.claims_runs import find
 from helpers.theory_tables import cases_of, judge, later, make, only
 
-from slsgd_mx.claims import FAILS, HOLDS, OPEN, THEORY
+from slsgd_mx.claims import FAILS, HOLDS, OPEN, THEORY, judge_theory
 from slsgd_mx.claims.report import to_markdown
-from slsgd_mx.theory import summary
+from slsgd_mx.theory import PARTS, summary
 from slsgd_mx.theory.cases import attack_cases, rate_cases
 from slsgd_mx.theory.tables import Table, write_rows
 
@@ -129,6 +129,17 @@ def test_seeds_that_disagree_leave_it_open():
 
     check = find(judge("C11", make("thm2", wild)), "symmetric, b=4")
     assert check.verdict == OPEN and check.margin > abs(check.estimate)
+
+
+def test_only_the_seeds_that_were_asked_for_are_judged(tmp_path):
+    for part in PARTS:
+        for case, rows in make(part, seeds=12).items():
+            write_rows(tmp_path / "theory", case, rows)
+    found = {v.claim: v for v in judge_theory(tmp_path, seeds=2)}
+    assert {check.repeats for check in found["C12"].checks} == {2}
+    by_b = [check for check in found["C11"].checks if ", b=4 by b=1" in check.what]
+    assert [check.repeats for check in by_b] == [8, 8]  # these cases have four times as many
+    assert {check.repeats for check in found["C11"].checks} == {2, 8}
 
 
 def test_only_seeds_that_all_tables_have_are_compared():

@@ -17,6 +17,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures import build, style
 from slsgd_mx.figures.build import draw_figure, plain
 from slsgd_mx.figures.declarations import FIGURES, file_name, full_title, legend
+from slsgd_mx.figures.stored import read_figure
 from slsgd_mx.figures.variants import Variant, groups, runs_of
 
 SMALL = Variant("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
@@ -221,6 +222,27 @@ def test_zoom_shows_the_second_half_of_curves_with_b_at_least_q(tmp_path, drawn)
         low, high = panel.ylim
         assert 1.8 < low < 2.0 and 3.0 < high < 3.2  # b=0 without attack 2.0, b=4 3.0
         assert any(run_label.startswith("FedAvg, $\\gamma=0.1$") for run_label in labels(panel))
+
+
+@pytest.mark.parametrize("rule, high", [("median", 3.0), ("mean", 2.0)])
+def test_zoom_shows_attacked_curves_of_a_rule_that_needs_no_b(tmp_path, drawn, rule, high):
+    variant = replace(SMALL, changes={**SMALL.changes, "rule": rule})
+    store_all(tmp_path, "fig9", variant, lambda run, point: 3.0 if run.q else 2.0)
+    draw_figure("fig9", variant, tmp_path, tmp_path / "out")
+    for panel in drawn[0][0]:
+        assert panel.ylim[0] < 2.0 and high < panel.ylim[1] < high + 0.5
+    stored = read_figure("fig9", tmp_path / "out" / "fig09.csv")
+    assert [panel.ylim for panel in stored.panels] == [panel.ylim for panel in drawn[0][0]]
+
+
+def test_a_rule_without_b_has_one_curve_named_after_it(tmp_path, drawn):
+    variant = replace(SMALL, changes={**SMALL.changes, "rule": "median"})
+    for name in ("fig5", "fig2"):
+        store_all(tmp_path, name, variant)
+        draw_figure(name, variant, tmp_path, tmp_path / "out")
+    assert labels(drawn[0][0][0]) == ["median"]
+    roughness = drawn[1][0][-1]
+    assert labels(roughness) == [r"$\gamma=0.1$, median", r"$\gamma=0.05$, median"]
 
 
 def labels(panel):

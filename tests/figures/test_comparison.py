@@ -92,3 +92,11 @@ def test_the_small_print_names_the_data_of_each_workload(tiny, tmp_path):
     assert "Data: synthetic (cifar), my.npz (mine0), its own (mine1)." in small
     assert "Synthetic data" not in small
     assert "Data" not in texts(plot_runs([tmp_path / "other1"]))[1]
+
+
+def test_the_title_names_the_poisoned_devices(tiny, tmp_path):
+    store_run(tmp_path, tiny(poisoned_devices=2), [3, 2, 1])
+    assert "label-flip, 2 poisoned devices" in texts(plot_runs(load_runs(tmp_path)))[1]
+    store_run(tmp_path, tiny(q=1), [3, 2, 1])
+    (run,) = [run for run in load_runs(tmp_path) if run.symbols["q"]]
+    assert "label-flip, q=1" in texts(plot_runs([run]))[1]

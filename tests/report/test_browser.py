@@ -11,14 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.report_runs import EVIL, arena, train_arena, train_figure, variant
+from helpers.run_folders import store_run
 
+from slsgd_mx import load_runs
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import groups
-from slsgd_mx.report.page import write_report
+from slsgd_mx.report.page import ASSETS, write_report
 from slsgd_mx.report.sources import Request
+from slsgd_mx.report.table import from_runs
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import column, read_metrics
 from slsgd_mx.runs.pushes import read_pushes
+from slsgd_mx.runs.selection import parse_filter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -210,6 +214,26 @@ def test_the_table_is_filtered_sorted_and_opened(page, home):
     assert "batch_size 10" in detail.text and str(home) in detail.text
     assert len(page.chart(detail.find_elements("css selector", ".chart")[0])) == 1
     page.click(page.find("tr.run")[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("attack=alie", "attack=alie:z=2", "attack=alie:z=3", "attack!=alie", "attack=none"),
+        *("rule=bucketing+median", "rule=bucketing:s=3+median", "rule!=bucketing+median", "q>=1"),
+        *("warm_up=true", "warm_up=false", "warm_up=yes", "seed=x", "seed!=x", "status=done"),
+    ],
+)
+def test_conditions_mean_what_they_mean_on_the_command_line(page, tiny, tmp_path, text):
+    attacked = tiny(q=1, attack="alie:z=2", warm_up=True)
+    for config in (tiny(), attacked, tiny(rule="bucketing:s=3+median")):
+        store_run(tmp_path, config, [3, 2, 1])
+    runs = load_runs(tmp_path)
+    program = (ASSETS / "4_runs.js").read_text()
+    program += "; return parseFilter(arguments[0])(arguments[1])"
+    for run, row in zip(runs, from_runs(runs, tmp_path)["rows"]):
+        values = {**row["symbols"], **row["last"], "status": row["status"], "epoch": row["epoch"]}
+        assert page.run(program, text, {"values": values, "words": ""}) == parse_filter(text)(run)
 
 
 def test_a_cell_of_the_arena_shows_its_curves_and_which_pushes_were_kept(page, home):

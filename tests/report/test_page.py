@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import sys
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,8 @@ from slsgd_mx.report.sources import Request, gather
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.pushes import Pushes, to_text
+from slsgd_mx.system.files import to_csv
+from slsgd_mx.theory.stored import COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAPTOP = ROOT / "figures" / "laptop"
@@ -72,8 +76,10 @@ def test_every_section_has_its_content(data):
 
 def test_a_figure_is_the_same_from_its_runs_and_from_its_csv(home, data, tmp_path):
     draw_figure("fig3", variant(), home, tmp_path)
-    stored = gather(Request(None, (tmp_path,)))["figures"][0]
-    own = data["figures"][0]
+    page = gather(Request(None, (tmp_path,)))
+    stored, own = page["figures"][0], data["figures"][0]
+    assert stored["title"] == own["title"] and own["title"].count("(synthetic data)") == 1
+    assert page["files"][stored["csv"]] == data["files"][own["csv"]]
     pairs = list(zip(own["panels"], stored["panels"]))  # the CSV lacks the panels of pushes
     assert len(pairs) == 4
     for one, other in pairs:
@@ -138,6 +144,26 @@ def test_of_copies_of_a_run_a_finished_one_counts_once(tmp_path):
     (board,) = gather(Request(tmp_path))["arena"]
     texts = {cell["text"] for row in board["maps"]["final"] for cell in row[:-1]}
     assert texts == {"0.300"}
+
+
+def test_claims_are_not_judged_on_a_rule_without_b(home):
+    median = replace(variant(), changes={**variant().changes, "rule": "median"})
+    assert gather(Request(home, variants=(median,), chosen=True))["claims"] == []
+
+
+def test_verdicts_on_synthetic_data_say_so_in_any_folder(tmp_path):
+    """Those of earlier versions do not name their data: their folder does."""
+    asked = "claims --preset smoke --repeats 1 --runs none"
+    assert call(f"{asked} --figures {tmp_path}/mine").exit_code == 0
+    assert verdicts.MADE_UP in verdicts.from_folder(tmp_path / "mine", [])["note"]
+    content = json.loads((tmp_path / "mine" / "claims.json").read_text())
+    assert content["about"].pop("data") == "synthetic"
+    for name, said in (("mine", False), ("smoke-repeats-1", True)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "claims.json").write_text(json.dumps(content))
+        found = verdicts.from_folder(tmp_path / name, [])
+        assert (verdicts.MADE_UP in found["note"]) == said
+    assert verdicts.MADE_UP not in verdicts.from_folder(LAPTOP, [])["note"]
 
 
 def test_claims_survive_json(home):
@@ -206,13 +232,23 @@ def test_infinity_and_nan_become_null_in_json():
         to_script(float("nan"))
 
 
+def row_of_fig3(**changes):
+    """A table of one row, as in the file, with these changes."""
+    with (LAPTOP / "fig03.csv").open(newline="") as file:
+        row = {**next(csv.DictReader(file)), **changes}
+    return to_csv(list(row), [list(row.values())])
+
+
 @pytest.mark.parametrize(
     "name, content, words",
     [
         ("fig03.csv", "", "it has no rows"),
         ("fig03.csv", "curve,seed\na,b\n", "is not the CSV file of fig3"),
         ("fig05.csv", "curve,alpha,seed\nb=2,1,0\n", "there is no 'epochs_to_reach'"),
+        ("fig03.csv", row_of_fig3(test_loss=""), "could not convert string to float: ''"),
+        ("fig03.csv", row_of_fig3(epoch="2.0"), "invalid literal for int() with base 10: '2.0'"),
         ("prop1.csv", "panel,curve\na,b\n", "there is no 'x'"),
+        ("prop1.csv", f"{','.join(COLUMNS)}\na,b,1,inf,inf,inf\n", "'a' has no finite number"),
         ("claims.json", "{}", "not the verdicts of slsgd-mx claims"),
         ("arena.json", "[]", "not the numbers of slsgd-mx arena"),
         ("claims.json", "[" * 100_000, "nested too deeply"),
@@ -351,7 +387,12 @@ def test_colours_between_two():
     assert boards.mixed(["#000000", "#FF0000"], 2.0) == "#ff0000"
 
 
-def test_a_report_of_an_archive_names_the_archive_and_not_its_copy(tmp_path, tiny):
+@pytest.mark.parametrize("name", ["plain", "jürgen"])
+def test_a_report_of_an_archive_names_the_archive_and_not_its_copy(
+    tmp_path, tiny, monkeypatch, name
+):
+    (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
     keep(tmp_path / "runs" / "mine", tiny(epochs=2), 2)
     archive, html = tmp_path / "a.tar.gz", tmp_path / "report.html"
     pack = ["runs", "pack", "--runs", str(tmp_path / "runs"), "--out", str(archive)]

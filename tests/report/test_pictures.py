@@ -10,6 +10,7 @@ from helpers.blobs import write_arrays
 from helpers.command_line import call
 from helpers.pages import Reader
 from helpers.run_folders import store_run
+from helpers.theory_tables import make
 
 from slsgd_mx.cli import main
 from slsgd_mx.data.arrays import sizes_in
@@ -17,9 +18,14 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.stored import StoredSizes, read_figure
 from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.report.pictures import theory_from_runs
 from slsgd_mx.report.sources import Request, gather, with_theory
 from slsgd_mx.system.files import to_csv
+from slsgd_mx.theory import PARTS
+from slsgd_mx.theory.cases import sweep_cases
+from slsgd_mx.theory.pictures import PICTURES
 from slsgd_mx.theory.stored import read_picture
+from slsgd_mx.theory.tables import write_rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAPTOP = ROOT / "figures" / "laptop"
@@ -111,6 +117,24 @@ def test_figures_of_arrays_are_shown_from_runs(elsewhere):
     assert "my.npz" in json.dumps(figure) and figure["panels"]
     other = call(f"report {words.replace('width=4', 'width=5')} --repeats 1")
     assert "0 figures" in other.output  # of another network there is no run
+
+
+def test_the_theory_is_shown_while_its_tables_have_different_seeds(tmp_path):
+    """As slsgd-mx theory leaves them: some cases have four times as many."""
+    tables = {case: rows for part in PARTS for case, rows in make(part, seeds=2).items()}
+    for case, rows in tables.items():
+        more = {case.times * 10: rows[1]} if case.times > 1 else {}
+        write_rows(tmp_path / "theory", case, {**rows, **more})
+    problems = []
+    names = {name for pictures in PICTURES.values() for name in pictures}
+    assert {entry["name"] for entry in theory_from_runs(tmp_path, problems)} == names
+    path = tmp_path / "theory" / next(iter(sweep_cases("skewed")["q"].values())).file
+    path.write_text("seed\n")
+    shown = {entry["name"] for entry in theory_from_runs(tmp_path, problems)}
+    assert names - shown == {"thm2-sweeps", "thm2-lemma"}
+    assert len(problems) == 1 and f"{path} is damaged" in problems[0]
+    path.unlink()
+    assert len(theory_from_runs(tmp_path, problems)) == len(shown) and len(problems) == 1
 
 
 def test_the_theory_is_found_next_to_figures():

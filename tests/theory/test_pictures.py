@@ -14,7 +14,7 @@ from slsgd_mx.theory import PARTS
 from slsgd_mx.theory.cases import ALPHAS, alpha_cases
 from slsgd_mx.theory.pictures import PICTURES, draw_part, numbers
 from slsgd_mx.theory.report import assumptions_text, findings_text, write_reports
-from slsgd_mx.theory.tables import Table, write_rows
+from slsgd_mx.theory.tables import MissingTable, Table, find_all, write_rows
 
 NAMES = [(part, name) for part in PARTS for name in PICTURES[part]]
 
@@ -120,6 +120,26 @@ def test_reports_of_made_up_tables(tmp_path, part):
     assert len(names) == (5 if part == "prop1" else 2)
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("name", ["thm2-sweeps", "thm2-lemma"])
+def test_a_curve_over_tables_with_different_seeds_shows_those_in_common(name):
+    """Four cases have four times as many seeds; so have others while they are computed."""
+    tables = dict(tables_of("thm2"))
+    for case in tables:
+        if case.times > 1:
+            tables[case] = make("thm2", seeds=8)[case]
+    picture = PICTURES["thm2"][name](lambda case: Table(case, tables[case]))
+    assert numbers(picture) == numbers(picture_of("thm2", name))
+
+
+def test_tables_without_a_common_seed_are_missing():
+    first, *others = alpha_cases()["noise"].values()
+    rows = tables_of("thm1")
+    found = {case: Table(case, rows[case]) for case in others}
+    found[first] = Table(first, {9: rows[first][0]})
+    with pytest.raises(MissingTable, match=f"{first.file}.* have no seed in common"):
+        find_all(found.get, alpha_cases()["noise"])
 
 
 def read(path):

@@ -1,16 +1,18 @@
 // The table of all runs: sorted by a click on a column, filtered by words and conditions.
 const MOST_ROWS = 200; // shown at once
+const CHOICES = ["attack", "rule", "partition", "network"]; // NAME:key=value,...
 
 /** A filter such as `median q>=2 status=done`: words are searched for, conditions compared. */
 function parseFilter(text) {
   const tests = text.split(/\s+/).filter(Boolean).map((term) => {
     const found = term.match(/^(\w+)(>=|<=|!=|==|=|>|<)(.+)$/);
     if (!found) return (row) => row.words.includes(term.toLowerCase());
-    const [, name, sign, wanted] = found;
+    const [, name, sign, wanted] = found, any = CHOICES.includes(name) && !wanted.includes(":"); // whatever the parameters are
     return (row) => {
       const value = row.values[{ T: "epochs", H: "local_steps" }[name] || name];
       if (value === undefined) return false;
-      const [a, b] = typeof value === "number" && wanted !== "" && !Number.isNaN(Number(wanted)) ? [value, Number(wanted)] : [String(value), wanted];
+      const text = any ? String(value).replace(/:[^+]*/g, "") : String(value), same = { true: "yes", false: "no" }[wanted] || wanted;
+      const [a, b] = typeof value === "number" && wanted !== "" && !Number.isNaN(Number(wanted)) ? [value, Number(wanted)] : [text, same];
       if (sign === "!=") return a !== b;
       if (sign === "=" || sign === "==") return a === b;
       if (typeof a === "string") return false;
