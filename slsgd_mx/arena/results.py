@@ -58,6 +58,7 @@ class Board:
     outcomes: Dict[RunConfig, Outcome]
     workload: str = ""  # what is trained and how large it is, in words
     measure: Measure = Measure()
+    data: str = ""
 
     def worst(self, rule: str) -> Optional[Score]:
         """A rule's score under the attack that does it most harm; None if one is missing."""
@@ -81,7 +82,7 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
             for cell in arena.cells(setting)
         }
         known = (setting, arena.rules, arena.columns, scores, outcomes)
-        boards.append(Board(*known, measure=measure))
+        boards.append(Board(*known, measure=measure, data=arena.sizes.data))
     return boards
 
 

@@ -122,7 +122,8 @@ def _board(
             scores[rule, attack] = score_cell(cell, outcomes, folders, measure)
     sizes = f"n={base.n}, k={base.k}, T={base.epochs}, {base.sizes.amount}"
     workload = ", ".join(filter(None, [base.sizes.task, sizes, version]))
-    return Board(setting, tuple(rules), tuple(columns), scores, outcomes, workload, measure)
+    found = (setting, tuple(rules), tuple(columns), scores, outcomes, workload, measure)
+    return Board(*found, data=base.sizes.data)
 
 
 def _why_empty(base: RunConfig, setting: Setting, rule: str, attack: str) -> str:

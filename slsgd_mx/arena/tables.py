@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from slsgd_mx.arena.grid import Arena, Cell, Measure, Setting, measure_of
@@ -51,6 +52,7 @@ def to_json(arena: Arena, boards: Sequence[Board]) -> str:
     content: Dict[str, Any] = {
         "preset": arena.preset,
         "task": arena.task,
+        "data": arena.sizes.data,
         "metric": measure_of(arena.sizes.metrics).name,
         "seeds": list(range(arena.seed, arena.seed + arena.repeats)),
         "changes": dict(arena.changes),
@@ -107,7 +109,8 @@ def from_json(text: str) -> List[Board]:
     try:
         content = parse_json(text)
         workload, measure = _workload(content), Measure(str(content.get("metric", Measure.name)))
-        return [_board(board, workload, measure) for board in content["boards"]]
+        boards = [_board(board, workload, measure) for board in content["boards"]]
+        return [replace(board, data=str(content.get("data", ""))) for board in boards]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
 

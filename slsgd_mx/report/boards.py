@@ -17,7 +17,6 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures.build import SYNTHETIC
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.report.charts import chart, readable, rounded
-from slsgd_mx.report.pictures import made_up
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.system.files import read_text
 
@@ -34,12 +33,7 @@ def from_runs(
     except RunError as error:
         problems.append(f"the arena is not shown: {error}")
         return []
-    return [_board(b, str(home), places, _is_made_up(b)) for b in boards]
-
-
-def _is_made_up(board: Board) -> str:
-    data = {run.sizes.data for run in board.outcomes}
-    return SYNTHETIC if "synthetic" in data else ""
+    return [_board(b, str(home), places) for b in boards]
 
 
 def from_folder(
@@ -57,12 +51,13 @@ def from_folder(
     places = {run.identity: place for run, place in folders.items()}
     known: Set[str] = set(places)
     own = [b for b in boards if not {run.identity for run in b.outcomes} <= known]
-    return [_board(b, str(path), places, made_up(folder)) for b in own]
+    return [_board(b, str(path), places) for b in own]
 
 
-def _board(board: Board, source: str, places: Dict[str, Path], made: str) -> Dict[str, Any]:
+def _board(board: Board, source: str, places: Dict[str, Path]) -> Dict[str, Any]:
+    title = readable(f"{board.setting} ({board.workload})")
     return {
-        "title": readable(f"{board.setting} ({board.workload})") + made,
+        "title": title + SYNTHETIC * (board.data == "synthetic"),
         "source": source,
         "words": verdict(board),
         "rules": list(board.rules),

@@ -266,6 +266,8 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, name, content, words):
 def test_a_report_of_an_arena_alone_counts_its_boards(home, tmp_path):
     grid = arena()
     (tmp_path / "arena.json").write_text(to_json(grid, read_boards(grid, home)))
+    (board,) = gather(Request(None, (tmp_path,)))["arena"]
+    assert board["title"].endswith(" (synthetic data)")  # though the folder's name does not say so
     result = call(f"report --figures {tmp_path} --html {tmp_path}/r.html")
     assert result.exit_code == 0 and f"1 arena board: open {tmp_path}/r.html" in result.output
     assert "0 " not in result.output.partition(":")[0]
