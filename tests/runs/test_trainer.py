@@ -239,7 +239,7 @@ def test_a_metric_that_is_not_a_number_ends_a_run_with_a_finite_model(tiny, tmp_
     *others, last = config.sizes.metrics
     found = {**dict.fromkeys(others, 1.0), last: math.nan}
     monkeypatch.setattr(trainer.ModelServer, "evaluate", lambda server, task: found)
-    with pytest.raises(DivergedError, match="in epoch 1, or a metric is NaN; the rows"):
+    with pytest.raises(DivergedError, match="or a metric stopped being finite in epoch 1; the rows"):
         train(config, tmp_path / "run")
     (row,) = read_metrics(tmp_path / "run")
     assert (row["epoch"], row[last]) == ("1", "nan")
