@@ -106,7 +106,7 @@ def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypat
     monkeypatch.chdir(tmp_path / "some where")
     assert call("runs", "pack", "--out", "a.tar.gz").exit_code == 0
     (message,) = [text for name, text in members_of("a.tar.gz") if name == "bad/DIVERGED"]
-    assert b"; the rows up to there are in metrics.csv. Trim more" in message
+    assert b"in epoch 1; the rows up to there are in metrics.csv. Trim more" in message
 
 
 @pytest.mark.parametrize("damage", [lambda done: done.unlink(), lambda done: done.write_text("?")])
