@@ -86,8 +86,9 @@ def check_cores() -> Check:
     cores = available_cores()
     value = os.environ.get(VARIABLE)
     said = f"{VARIABLE}={value}" if value else f"{VARIABLE} is not set"
+    shared = "1 core" if cores_to_share() == 1 else f"{cores_to_share()} cores"
     one = "a run uses 1 thread" if thread_count() == 1 else f"a run uses {thread_count()} threads"
-    return Check("cores", None, f"{cores}; {said}: {one}, sweeps share {cores_to_share()}")
+    return Check("cores", None, f"{cores}; {said}: {one}, sweeps share {shared}")
 
 
 def check_memory() -> Check:

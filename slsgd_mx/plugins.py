@@ -7,6 +7,7 @@ from it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -140,7 +141,9 @@ def source_of(thing: Callable) -> Optional[Source]:
 def _code_of(thing: Callable) -> str:
     """The code of a function, or of the methods of a class and of its bases beside it."""
     if not isinstance(thing, type):
-        return _show(getattr(thing, "__code__", thing))
+        return _show(
+            thing if isinstance(thing, FunctionType) else getattr(thing, "__code__", thing)
+        )
     bases = [_code_of(base) for base in thing.__bases__ if base.__module__ == thing.__module__]
     return _show((bases, sorted(vars(thing).items())))
 
@@ -156,11 +159,18 @@ def _show(value: object) -> str:
     if isinstance(value, CodeType):
         return _show((value.co_code, value.co_consts, value.co_names))
     if isinstance(value, FunctionType):
-        return _show(value.__code__)
+        more = (value.__defaults__, value.__kwdefaults__, vars(value).get("__wrapped__"))
+        return _show((value.__code__, *more) if any(more) else value.__code__)
     if isinstance(value, (staticmethod, classmethod)):
         return _show(value.__func__)
     if isinstance(value, property):
         return _show((value.fget, value.fset))
+    if isinstance(value, functools.cached_property):
+        return _show(value.func)
+    if hasattr(value, "__wrapped__"):  # such as lru_cache
+        return _show(value.__wrapped__)
+    if not getattr(getattr(value, "dtype", None), "hasobject", True):  # an array of NumPy
+        return repr((value.dtype.str, value.shape, value.tobytes()))
     if isinstance(value, dict):
         return _show(tuple(value.items()))
     if isinstance(value, (tuple, list)):

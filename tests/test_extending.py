@@ -50,9 +50,10 @@ def test_a_block_is_a_plugin(text, tmp_path, fresh_plugins):
 
 
 def find_block(text):
-    """The block of the page, of README.md or of an example that has a text."""
+    """The block of the page, of README.md, of the tutorial or of an example that has a text."""
+    others = [*python_blocks("../README.md"), *python_blocks("fifteen-minutes.md")]
     examples = [path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py"))]
-    (block,) = [b for b in (*BLOCKS, *python_blocks("../README.md"), *examples) if text in b]
+    (block,) = [b for b in (*BLOCKS, *others, *examples) if text in b]
     return block
 
 
@@ -61,6 +62,7 @@ def find_block(text):
     [
         ('register_attack("reflect", parameters', partial(poison, attack="reflect", q=1)),
         ('register_attack("reflect", uses', partial(poison, attack="reflect", q=1)),
+        ('register_attack("backwards"', partial(poison, attack="backwards", q=1)),
         ('register_attack("outside"', partial(poison, attack="outside", q=1)),
         ('"pulled-mean"', partial(aggregate, rule="pulled-mean")),
         ('"bounded-median"', partial(aggregate, rule="bounded-median")),

@@ -1,11 +1,13 @@
 """Plug-ins: loaded once, named in identities, refused in one sentence; nothing half-registered."""
 
+import functools
 import hashlib
 import json
 import os
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from slsgd_mx import Task, plugins
@@ -156,7 +158,8 @@ def test_what_a_script_registers_is_named_by_its_file():
 
 def typed(text):
     """The source of ``it``, as if the text were typed into a notebook."""
-    there = {"__name__": "__main__", "Task": Task}
+    there = {"__name__": "__main__", "Task": Task, "np": np}
+    there.update(cache=functools.lru_cache(maxsize=None), cached_property=functools.cached_property)
     exec(text, there)
     return source_of(there["it"])
 
@@ -171,6 +174,11 @@ def typed(text):
         ("class it(Task):\n rate = 1\n def train(self): return self.rate", ("= 1", "= 2")),
         ("class it(Task):\n @property\n def rate(self): return lambda: 1", (": 1", ": 2")),
         ("class it(Task):\n @staticmethod\n def rate(): return 1", ("return 1", "return 2")),
+        ("def it(x, y=2): return x + y", ("=2", "=3")),
+        ("def it(x, *, y=2): return x + y", ("=2", "=3")),
+        ("class it(Task):\n @cache\n def rate(): return 1", ("return 1", "return 2")),
+        ("class it(Task):\n @cached_property\n def rate(self): return 1", ("urn 1", "urn 2")),
+        ("class it(Task):\n rates = np.array([1, 2])", ("1, 2", "1, 3")),
         ("class Base(Task):\n def train(self): return 1\nclass it(Base): pass", ("1", "2")),
     ],
 )
@@ -190,7 +198,7 @@ def test_the_order_of_a_set_of_words_is_not_part_of_a_digest():
 
 def test_the_digest_of_a_plain_function_is_that_of_earlier_versions():
     there = {}
-    exec("def plain(x, y=2):\n 'Doc.'\n return x[..., 0] * (1, -2.5, b'c') in {3, 1, 10}", there)
+    exec("def plain(x, y):\n 'Doc.'\n return x[..., 0] * (1, -2.5, b'c') in {3, 1, 10}", there)
     code = there["plain"].__code__
     text = repr((code.co_code, code.co_consts, code.co_names))
     assert source_of(there["plain"]).sha256 == hashlib.sha256(text.encode()).hexdigest()

@@ -82,7 +82,7 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
             for cell in arena.cells(setting)
         }
         known = (setting, arena.rules, arena.columns, scores, outcomes)
-        boards.append(Board(*known, measure=measure, data=arena.sizes.data))
+        boards.append(Board(*known, measure=measure, data=next(iter(outcomes)).sizes.data))
     return boards
 
 

@@ -52,7 +52,7 @@ def to_json(arena: Arena, boards: Sequence[Board]) -> str:
     content: Dict[str, Any] = {
         "preset": arena.preset,
         "task": arena.task,
-        "data": arena.sizes.data,
+        "data": boards[0].data,
         "metric": measure_of(arena.sizes.metrics).name,
         "seeds": list(range(arena.seed, arena.seed + arena.repeats)),
         "changes": dict(arena.changes),

@@ -154,10 +154,10 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
 
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
     from slsgd_mx.arena import pictures
-    from slsgd_mx.figures.build import precision_in_words
+    from slsgd_mx.figures.build import SYNTHETIC, precision_in_words
 
     config = grid.runs()[0]
-    of = " (synthetic data)" * (config.sizes.data == "synthetic") + precision_in_words(config)
+    of = SYNTHETIC * (config.sizes.data == "synthetic") + precision_in_words(config)
     of = of if grid.usual else f", {config.sizes.title}{of}"
     files = [folder / "arena.png", folder / "arena.svg"]
     frame = f"{note} The orange frame marks the best worst case."

@@ -133,11 +133,11 @@ def parse_changes(texts: Sequence[str], sizes: Any) -> Dict[str, Any]:
 
 
 def _parse_items(text: str, value: str, default: Tuple) -> Tuple:
-    """A tuple like the default: A,B,..."""
+    """A tuple like the default: A:B:..."""
     try:
         return Items(default).convert(value, None, None)
     except click.BadParameter as error:
-        raise ConfigError(f"--set {text!r} is not NAME=A,B,...: {error.message}") from error
+        raise ConfigError(f"--set {text!r} is not NAME=A:B:...: {error.message}") from error
 
 
 def _parse(text: str) -> Any:

@@ -167,7 +167,7 @@ def _size_option(name: str, value: Any) -> Any:
     flag = f"{flag}/--no-{flag[2:]}" if isinstance(value, bool) else flag
     kind = None if isinstance(value, bool) else type(value)
     if isinstance(value, tuple):
-        kind, value = Items(value), ",".join(map(str, value))
+        kind, value = Items(value), ":".join(map(str, value))
     return click.option(flag, name, type=kind, default=None, help=f"Default: {value}.")
 
 

@@ -202,13 +202,13 @@ class Numbers(click.ParamType):
 
 
 class Items(click.ParamType):
-    """A tuple, its items separated by commas: each of the type that the default has in its place.
+    """A tuple, spelled as tables show it: each item of the type that the default has in its place.
 
-    >>> Items((8, 8)).convert("64,32,16", None, None), Items(()).convert("", None, None)
+    >>> Items((8, 8)).convert("64:32:16", None, None), Items(()).convert("", None, None)
     ((64, 32, 16), ())
     """
 
-    name = "A,B,..."
+    name = "A:B:..."
 
     def __init__(self, default: Tuple) -> None:
         self.kinds = [click.types.convert_type(type(item)) for item in default] or [click.STRING]
@@ -216,7 +216,7 @@ class Items(click.ParamType):
     def convert(self, value, param, ctx) -> Tuple:
         if isinstance(value, tuple):
             return value
-        items = value.split(",") if value else []
+        items = value.split(":") if value else []
         kinds = itertools.chain(self.kinds, itertools.repeat(self.kinds[-1]))
         return tuple(kind.convert(item.strip(), param, ctx) for item, kind in zip(items, kinds))
 

@@ -144,9 +144,11 @@ class Variant:
         clean = {} if self.task is None else {"q": 0, "poisoned_devices": None}  # in its preset
         asked = {**clean, **self.defaults.changes, **(own or {}), **released}
         asked.update({**self.changes, **changes})
-        if "epochs" in asked and "alpha_decay_epoch" not in asked:
-            every = max(1, asked.get("eval_every", base.eval_every))
-            share = asked["epochs"] * base.alpha_decay_epoch / base.epochs
+        every, epochs = asked.get("eval_every", base.eval_every), asked.get("epochs")
+        whole = isinstance(every, int) and isinstance(epochs, int)  # else ``preset`` refuses them
+        if whole and "alpha_decay_epoch" not in asked:
+            every = max(1, every)
+            share = epochs * base.alpha_decay_epoch / base.epochs
             asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
         if self.task is None:
             asked = _of_task(task, asked)

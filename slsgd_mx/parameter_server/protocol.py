@@ -115,14 +115,16 @@ def numbers_per_block(settings: Settings) -> int:
 def products_size(settings: Settings, count: int) -> int:
     """Number of float32 values in what a server tells about ``count`` blocks, and a header."""
     each = numbers_per_block(settings)
-    most = min(MOST, (LARGEST_SHARD - HEADER) // (2 * count))
-    if each > most:
+    size = HEADER + 2 * count * each
+    why = f"k={settings.k} is out of range: a server has to tell {each:,} numbers about each block"
+    if each > MOST:
+        raise ConfigError(f"{why} of the model, needs at most {MOST:,}: choose a smaller k")
+    if size > LARGEST_SHARD:
         raise ConfigError(
-            f"k={settings.k} is out of range: a server has to tell {each:,} numbers about each of "
-            f"its {count:,} blocks of the model, and {most:,} fit into a message: needs a smaller "
-            "k, or more servers, with fewer blocks each"
+            f"{why}, and it holds {count:,} blocks: these make {size:,} values, and a message "
+            f"holds at most {LARGEST_SHARD:,}: choose a smaller k, or more servers"
         )
-    return HEADER + 2 * count * each
+    return size
 
 
 class Header(NamedTuple):

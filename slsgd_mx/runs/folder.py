@@ -300,8 +300,8 @@ class RunFolder:
             "Trim more (--b), lower --gamma or --alpha" if trims else "Lower --gamma or --alpha"
         )
         text = (
-            f"the model or a metric stopped being finite in epoch {epoch}; the rows up to there "
-            f"are in {self.path / 'metrics.csv'}. {remedy}"
+            f"the model stopped being finite or a metric became NaN in epoch {epoch}; the rows up "
+            f"to there are in {self.path / 'metrics.csv'}. {remedy}"
         )
         with files.disk_errors(self.path):
             files.write_atomically(self.path / "DIVERGED", text.encode())

@@ -297,6 +297,13 @@ def test_json_holds_the_curves_behind_every_cell(tmp_path):
     assert cell["runs"][0]["test_accuracy"] == [0.1] * len(cell["runs"][0]["epoch"])
 
 
+def test_the_data_are_those_of_the_runs_not_of_the_preset(tmp_path):
+    for preset, data in (("laptop", "synthetic"), ("smoke", "cifar10")):
+        arena = Arena(preset, rules=("mean",), attacks=("ipm",), changes={"data": data})
+        boards = results.read_boards(arena, tmp_path)
+        assert [board.data for board in tables.from_json(tables.to_json(arena, boards))] == [data]
+
+
 def test_pictures(tmp_path):
     arena = small(repeats=2, partitions=("balanced", "unbalanced"))
     store(arena, tmp_path)

@@ -55,7 +55,10 @@ def test_a_diverged_run_is_a_document_and_exit_code_1():
     document, said = call(line, code=1)
     (run,) = document["runs"]
     assert run["status"] == "diverged" and run["last"]["train_loss"] is None  # NaN
-    assert "stopped being finite in epoch 1" in run["why"] and run["why"] in said
+    assert (
+        "stopped being finite or a metric became NaN in epoch 1" in run["why"]
+        and run["why"] in said
+    )
 
 
 def test_partition():

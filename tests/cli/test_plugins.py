@@ -85,17 +85,17 @@ def test_a_size_that_is_a_tuple():
     """On the command line of its workload, and in ``--set``."""
     Path("own.py").write_text(TASK.replace('"even": False', '"even": False, "hidden": (64, 32)'))
     line = "train points --plugin own.py"
-    assert "Default: 64,32." in call(f"{line} --help").output
-    result = call(f"{line} --hidden 8,4,2 --out run")
+    assert "Default: 64:32." in call(f"{line} --help").output
+    result = call(f"{line} --hidden 8:4:2 --out run")
     assert result.exit_code == 0, result.output
     assert config_in("run").sizes.hidden == (8, 4, 2)
     result = call("run run --set hidden=16 --out again")
     assert result.exit_code == 0, result.output
     assert config_in("again").sizes.hidden == (16,)
     for wrong, said in (
-        (f"{line} --hidden 8,wide", "'wide' is not a valid integer"),
-        ("run run --set hidden=8,wide", "--set 'hidden=8,wide' is not NAME=A,B,...: 'wide' is not"),
-        ("fig12 --task points --set hidden=8,wide", "--set 'hidden=8,wide' is not NAME=A,B,..."),
+        (f"{line} --hidden 8:wide", "'wide' is not a valid integer"),
+        ("run run --set hidden=8:wide", "--set 'hidden=8:wide' is not NAME=A:B:...: 'wide' is not"),
+        ("fig12 --task points --set hidden=8:wide", "--set 'hidden=8:wide' is not NAME=A:B:..."),
     ):
         result = call(wrong)
         assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output

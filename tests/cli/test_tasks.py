@@ -95,6 +95,8 @@ def test_an_arena_of_arrays_on_two_servers_gives_the_same_bytes():
         ("fig1 --task images --set q=2", "--set q=... is not possible"),
         ("arena --task images --set seed=3", "--set seed=... is not possible"),
         ("arena --task images --set nothing=3", "'nothing' is not part of a configuration"),
+        ("arena --task lstm --set epochs=x", "epochs='x' must be a whole number"),
+        ("fig12 --task images --set epochs=3 --set eval_every=x", "eval_every='x' must be a wh"),
         ("fig3 --task images --set gamma", "--set 'gamma' is not NAME=VALUE"),
         ("fig3 --task images --arrays my.npz --train-images 9", "train_images follows from --arr"),
         ("fig3 --task images --arrays my.npz --data-dir .", "give either --arrays or --data-dir"),

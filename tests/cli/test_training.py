@@ -141,7 +141,7 @@ def test_a_diverged_run_exits_with_1_each_time():
     for _ in range(2):
         result = cifar("--q 1 --attack nan --nonfinite keep --out run")
         assert result.exit_code == 1
-        assert "stopped being finite in epoch 1" in result.output
+        assert "stopped being finite or a metric became NaN in epoch 1" in result.output
     assert [row["epoch"] for row in read_metrics("run")] == ["1"]
 
 

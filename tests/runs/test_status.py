@@ -49,7 +49,7 @@ def test_diverged(look, config, tmp_path):
     folder = keep(tmp_path / "run", config, 4, diverged=True)
     outcome = look(folder)
     assert (outcome.state, outcome.epoch) == ("diverged", 4)
-    assert "stopped being finite in epoch 4" in outcome.why
+    assert "stopped being finite or a metric became NaN in epoch 4" in outcome.why
     assert outcome.rows == read_metrics(folder) and len(outcome.rows) == 2
 
 

@@ -226,7 +226,9 @@ def test_a_run_that_diverges_keeps_its_rows_and_says_so_again(tiny, tmp_path):
     config = tiny(q=1, attack="nan", nonfinite="keep", epochs=5)
     said = []
     for _ in range(2):
-        with pytest.raises(DivergedError, match="stopped being finite in epoch 1") as error:
+        with pytest.raises(
+            DivergedError, match="stopped being finite or a metric became NaN in epoch 1"
+        ) as error:
             train(config, tmp_path / "run")
         said.append(str(error.value))
     assert said[0] == said[1] and isinstance(error.value, RunError)
@@ -239,7 +241,7 @@ def test_a_metric_that_is_not_a_number_ends_a_run_with_a_finite_model(tiny, tmp_
     *others, last = config.sizes.metrics
     found = {**dict.fromkeys(others, 1.0), last: math.nan}
     monkeypatch.setattr(trainer.ModelServer, "evaluate", lambda server, task: found)
-    with pytest.raises(DivergedError, match="or a metric stopped being finite in epoch 1; the rows"):
+    with pytest.raises(DivergedError, match="or a metric became NaN in epoch 1; the rows"):
         train(config, tmp_path / "run")
     (row,) = read_metrics(tmp_path / "run")
     assert (row["epoch"], row[last]) == ("1", "nan")
