@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from slsgd_mx.arena.grid import CLEAN
 from slsgd_mx.arena.pictures import Grid, cell_curve, cell_label, finals, label_of, shares
@@ -25,21 +25,25 @@ MOST_EPOCHS = 120  # of a picture of pushes; of longer runs, evenly spaced ones 
 
 def from_runs(
     folders: Dict[RunConfig, Path], home: Path, problems: List[str]
-) -> List[Dict[str, Any]]:
-    """The arenas among stored runs; none if the pushes of one are damaged."""
+) -> Tuple[List[Dict[str, Any]], Set[str]]:
+    """The arenas among stored runs, and the identities of the runs that they show.
+
+    There is none if the pushes of one are damaged.
+    """
     places = {run.identity: folder for run, folder in folders.items()}
     try:
         boards = find_boards(folders)
     except RunError as error:
         problems.append(f"the arena is not shown: {error}")
-        return []
-    return [_board(b, str(home), places) for b in boards]
+        return [], set()
+    shown = {run.identity for board in boards for run in board.outcomes}
+    return [_board(b, str(home), places) for b in boards], shown
 
 
 def from_folder(
-    folder: Path, folders: Dict[RunConfig, Path], problems: List[str]
+    folder: Path, folders: Dict[RunConfig, Path], shown: Set[str], problems: List[str]
 ) -> List[Dict[str, Any]]:
-    """The arenas in arena.json of a folder, without those that ``from_runs`` finds as well."""
+    """The arenas in arena.json of a folder, without those whose runs are all ``shown`` already."""
     path = Path(folder) / "arena.json"
     if not path.is_file():
         return []
@@ -49,8 +53,7 @@ def from_folder(
         problems.append(f"{path}: {error}")
         return []
     places = {run.identity: place for run, place in folders.items()}
-    known: Set[str] = set(places)
-    own = [b for b in boards if not {run.identity for run in b.outcomes} <= known]
+    own = [b for b in boards if not {run.identity for run in b.outcomes} <= shown]
     return [_board(b, str(path), places) for b in own]
 
 

@@ -40,17 +40,18 @@ def gather(request: Request) -> Dict[str, Any]:
     """The data of the page, ready for JSON."""
     problems: List[str] = []
     data: Dict[str, Any] = {"figures": [], "claims": [], "arena": [], "theory": []}
-    tables, runs, folders, now = [], [], {}, None
+    tables, runs, folders, shown, now = [], [], {}, set(), None
     if request.runs is not None:
         runs, folders = read_runs(request.runs, problems)
         now = measure(request.runs, runs)
-        _add_runs(data, request, folders, problems)
+        _add_runs(data, request, problems)
+        data["arena"], shown = boards.from_runs(folders, request.runs, problems)
         tables.append(table.from_runs(runs, request.runs))
     for folder in with_theory(request.figures):
         figures = pictures.read_figures(folder, problems)
         data["figures"] += pictures.from_csv(folder, figures)
         data["theory"] += pictures.theory_from_csv(folder, problems)
-        data["arena"] += boards.from_folder(folder, folders, problems)
+        data["arena"] += boards.from_folder(folder, folders, shown, problems)
         found = verdicts.from_folder(folder, problems)
         data["claims"] += [] if found is None else [found]
         tables.append(table.from_csv(figures))
@@ -104,9 +105,7 @@ def _about_plugins(runs: Sequence[Run]) -> List[str]:
     return [f"{them} {', '.join(names)}: give --plugin{each} to see them in the arena, too"]
 
 
-def _add_runs(
-    data: Dict[str, Any], request: Request, folders: Dict[RunConfig, Path], problems: List[str]
-) -> None:
+def _add_runs(data: Dict[str, Any], request: Request, problems: List[str]) -> None:
     home = request.runs
     assert home is not None
     for variant in request.variants:
@@ -118,7 +117,6 @@ def _add_runs(
         packed = verdicts.from_folder(home, problems)  # ``runs pack`` puts claims next to the runs
         data["claims"] += [] if packed is None else [packed]
     data["theory"] += pictures.theory_from_runs(home, problems)
-    data["arena"] += boards.from_runs(folders, home, problems)
 
 
 def with_theory(folders: Sequence[Path]) -> List[Path]:

@@ -267,10 +267,24 @@ def test_a_report_of_an_arena_alone_counts_its_boards(home, tmp_path):
     grid = arena()
     (tmp_path / "arena.json").write_text(to_json(grid, read_boards(grid, home)))
     (board,) = gather(Request(None, (tmp_path,)))["arena"]
+    assert len(gather(Request(home, (tmp_path,)))["arena"]) == 1  # found among its runs as well
     assert board["title"].endswith(" (synthetic data)")  # though the folder's name does not say so
     result = call(f"report --figures {tmp_path} --html {tmp_path}/r.html")
     assert result.exit_code == 0 and f"1 arena board: open {tmp_path}/r.html" in result.output
     assert "0 " not in result.output.partition(":")[0]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_arena_that_is_not_found_among_its_runs_is_shown_from_its_file(tmp_path, damaged):
+    grid = arena() if damaged else replace(arena(), rules=("median",))  # one rule is no arena
+    for config in grid.runs():
+        store_run(tmp_path / "runs", config, [0.2, 0.3])
+    (tmp_path / "arena.json").write_text(to_json(grid, read_boards(grid, tmp_path / "runs")))
+    for config in grid.runs() if damaged else ():
+        (tmp_path / "runs" / config.slug / "pushes.csv").write_text("epoch,who\n1,2\n")
+    assert gather(Request(tmp_path / "runs"))["arena"] == []
+    (board,) = gather(Request(tmp_path / "runs", (tmp_path,)))["arena"]
+    assert board["rules"] == list(grid.rules) and board["source"] == str(tmp_path / "arena.json")
 
 
 def test_a_rule_that_does_not_tell_what_it_used_has_no_empty_picture(tmp_path):
