@@ -52,6 +52,16 @@ class Measure:
     def words(self) -> str:
         return self.name.replace("_", " ")
 
+    def show(self, value: float) -> str:
+        """A value in the digits in which rules are compared: three, also of a tiny or huge loss.
+
+        >>> Measure().show(0.0456), Measure("error").show(0.0456), Measure("error").show(4.2)
+        ('0.046', '0.0456', '4.200')
+        >>> [Measure("error").show(value) for value in (0.0, 1.234e-6, 1e30, math.inf)]
+        ['0.00', '1.23e-06', '1.00e+30', 'inf']
+        """
+        return f"{value:.3f}" if self.rises or 0.1 <= abs(value) < 1e5 else f"{value:#.3g}"
+
     def is_better(self, value: float, other: float) -> bool:
         return value > other if self.rises else value < other
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.arena.grid import CLEAN
+from slsgd_mx.arena.grid import CLEAN, Measure
 from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import best_of
 from slsgd_mx.figures.panels import metric_curve
@@ -64,7 +64,10 @@ def finals(board: Board) -> Grid:
     ends = np.array([math.nan if score is None else score.mean for score in worst])
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
     texts = [
-        [*(_final(board.scores[rule, c]) for c in board.columns), _worst(score)]
+        [
+            *(_final(board.scores[rule, c], board.measure) for c in board.columns),
+            _worst(score, board.measure),
+        ]
         for rule, score in zip(board.rules, worst)
     ]
     last = len(board.columns)
@@ -102,19 +105,21 @@ def _title(board: Board) -> str:
     return str(board.setting).replace("alpha=", r"$\alpha$=")
 
 
-def _final(score: Score) -> str:
+def _final(score: Score, measure: Measure) -> str:
     """What a cell of the final metrics says."""
     if score.cell.why_empty or not score.values:
         return _absent(score)
-    lines = [f"{score.mean:.3f}"]
-    lines += [f"±{score.spread:.3f}"] * (len(score.values) > 1)
+    lines = [measure.show(score.mean)]
+    lines += [f"±{measure.show(score.spread)}"] * (len(score.values) > 1)
     lines += [f"{score.diverged} diverged"] * bool(score.diverged)
     lines += [] if math.isnan(score.attack_success) else [f"success {score.attack_success:.2f}"]
     return "\n".join(lines)
 
 
-def _worst(score: Optional[Score]) -> str:
-    return "" if score is None else f"{score.mean:.3f}\n{score.cell.attack.partition(':')[0]}"
+def _worst(score: Optional[Score], measure: Measure) -> str:
+    if score is None:
+        return ""
+    return f"{measure.show(score.mean)}\n{score.cell.attack.partition(':')[0]}"
 
 
 def _used(score: Score) -> str:

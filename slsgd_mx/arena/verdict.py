@@ -14,16 +14,15 @@ def verdict(board: Board) -> List[str]:
     """The rule with the best worst case, and the strongest attack on each rule."""
     worst = {rule: board.worst(rule) for rule in board.rules}
     known = {rule: score for rule, score in worst.items() if score is not None}
-    lines = []
+    lines, show = [], board.measure.show
     if known:
-        lines.append(
-            f"Best worst case: {_in_words({r: known[r] for r in best_of(known, board.measure)})}."
-        )
+        best = {rule: known[rule] for rule in best_of(known, board.measure)}
+        lines.append(f"Best worst case: {_in_words(best, board.measure)}.")
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
         lines.append(
-            f"{rule}: the strongest attack is {score.cell.attack}, {score.mean:.3f}"
-            + ("" if math.isnan(clean) else f" ({clean:.3f} without attack)")
+            f"{rule}: the strongest attack is {score.cell.attack}, {show(score.mean)}"
+            + ("" if math.isnan(clean) else f" ({show(clean)} without attack)")
         )
     for rule in board.rules:
         if rule not in known:
@@ -35,14 +34,14 @@ def verdict(board: Board) -> List[str]:
 
 def best_of(worst: Dict[str, Score], measure: Measure) -> List[str]:
     """The rules with the best worst case: several if they are equal in the digits shown."""
-    shown = {rule: f"{score.mean:.3f}" for rule, score in worst.items()}
+    shown = {rule: measure.show(score.mean) for rule, score in worst.items()}
     best = (max if measure.rises else min)(shown.values(), key=float, default="")
     return [rule for rule in worst if shown[rule] == best]
 
 
-def _in_words(best: Dict[str, Score]) -> str:
+def _in_words(best: Dict[str, Score], measure: Measure) -> str:
     """The best rules, which are equal, with their metric and the attacks on them."""
-    value = f"{next(iter(best.values())).mean:.3f}"
+    value = measure.show(next(iter(best.values())).mean)
     attacks = {score.cell.attack for score in best.values()}
     if len(attacks) == 1:
         return f"{' and '.join(best)}, {value} under {attacks.pop()}"
@@ -73,7 +72,7 @@ def _compare(usual: Board, other: Board) -> List[str]:
         worst = {rule: pair[1 - number] for rule, pair in both.items()}
         best = best_of(worst, board.measure)
         with_alpha = f"with alpha={board.setting.alpha:g} ({' and '.join(best)})"
-        bests.append(f"{worst[best[0]].mean:.3f} {with_alpha}")
+        bests.append(f"{board.measure.show(worst[best[0]].mean)} {with_alpha}")
     better = sum(usual.measure.is_better(a.mean, b.mean) for b, a in both.values())
     setting = usual.setting
     return [

@@ -155,6 +155,19 @@ def test_less_is_better_where_no_accuracy_is_measured(tmp_path):
     pictures.draw_heat_maps([board], tmp_path / "lost.png", "title", "note")
 
 
+def test_tiny_losses_do_not_tie_and_huge_ones_fit_into_their_cells(tmp_path):
+    arena = Arena("smoke", ("mean", "median"), ("gaussian",), task="lstm")
+    losses = {("mean", CLEAN): 3e-5, ("median", CLEAN): 4e-5, ("median", "gaussian"): 5e-5}
+    store(arena, tmp_path, {**losses, ("mean", "gaussian"): 1e30})
+    (board,) = results.read_boards(arena, tmp_path)
+    assert verdict.verdict(board) == [
+        "Best worst case: median, 5.00e-05 under gaussian.",
+        "mean: the strongest attack is gaussian, 1.00e+30 (3.00e-05 without attack)",
+        "median: the strongest attack is gaussian, 5.00e-05 (4.00e-05 without attack)",
+    ]
+    assert pictures.finals(board).texts[0] == ["3.00e-05", "1.00e+30", "1.00e+30\ngaussian"]
+
+
 @pytest.mark.parametrize("loss, curve", [(0.5, [0.52, 0.52]), (math.inf, [None, None])])
 def test_one_diverged_seed_of_two_makes_a_loss_infinite_and_its_json_null(tmp_path, loss, curve):
     choices = dict(rules=("mean",), attacks=("negation",), repeats=2)
