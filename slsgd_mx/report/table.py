@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Dict, Sequence
 
@@ -13,6 +14,7 @@ from slsgd_mx.runs.selection import brief, short_names, varying
 
 VERSIONS = ("slsgd_mx", "mxnet", "numpy", "python", "revision")
 MOST_POINTS = 200  # of a curve; of longer runs, evenly spaced evaluations are shown
+EXACT = 2**53  # numbers in a browser are float64
 CSV_SYMBOLS = ("alpha", "b", "q", "gamma", "rule", "attack", "seed")
 
 
@@ -44,8 +46,15 @@ def _row(run: Run) -> Dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return rounded([value])[0] if plain else brief(value)
+    """A symbol as the page shows and compares it: exact, as text where a browser could not be.
+
+    >>> _cell(0.12345678), _cell(2**60 + 1), _cell(True), _cell(None), _cell(math.nan)
+    (0.12345678, '1152921504606846977', 'yes', 'none', None)
+    """
+    if isinstance(value, float) and not math.isinf(value):
+        return None if math.isnan(value) else value
+    exact = type(value) is int and abs(value) <= EXACT
+    return value if exact else brief(value)
 
 
 def _session(session: Dict[str, Any]) -> Dict[str, str]:

@@ -232,6 +232,18 @@ def test_infinity_and_nan_become_null_in_json():
         to_script(float("nan"))
 
 
+def test_the_symbols_of_a_run_are_exact(tiny, tmp_path):
+    keep(tmp_path / "run", tiny(gamma=0.12345678, seed=2**60 + 1), 1)
+    (row,) = gather(Request(tmp_path))["runs"]["rows"]
+    assert row["symbols"]["gamma"] == 0.12345678
+    assert row["symbols"]["seed"] == "1152921504606846977"  # a number would lose its last digits
+
+
+def test_arrays_of_any_length_can_be_charted():
+    for path in page.ASSETS.glob("*.js"):  # a function takes about 100,000 arguments
+        assert not re.search(r"Math\.\w+\(\.\.\.", path.read_text()), path
+
+
 def row_of_fig3(**changes):
     """A table of one row, as in the file, with these changes."""
     with (LAPTOP / "fig03.csv").open(newline="") as file:
