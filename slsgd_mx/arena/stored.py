@@ -12,6 +12,7 @@ from slsgd_mx.arena.results import Board, score_cell
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.registry import show
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import read_outcome
@@ -88,8 +89,8 @@ def attack_name(run: RunConfig) -> str:
         return CLEAN
     usual = find_attack(run.attack).entry
     own = {"start": run.attacker_start != usual.start and run.attacker_start}
-    own["scale"] = run.attack_scale != usual.scale and f"{run.attack_scale:g}"
-    own["boost"] = run.boost != 1 and f"{run.boost:g}"
+    own["scale"] = run.attack_scale != usual.scale and show(run.attack_scale)
+    own["boost"] = run.boost != 1 and show(run.boost)
     words = [f"{name}={value}" for name, value in sorted(own.items()) if value]
     sign = "," if ":" in run.attack else ":"
     return sign.join([run.attack, *[",".join(words)] * bool(words)])

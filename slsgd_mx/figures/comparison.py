@@ -83,7 +83,10 @@ def _choose_metrics(runs: Sequence[Run], metric: Optional[Union[str, Sequence[st
     if metric is None:
         paper = [SIZES[run.config["task"]].panels for run in runs if run.config["task"] in SIZES]
         usual = [name for panels in paper for name in panels if name in known]
-        return list(dict.fromkeys(usual)) or list(runs[0].metrics)
+        for run in runs:  # one of another workload may have none of these
+            if not any(is_numeric(run, name) for name in usual):
+                usual += run.metrics
+        return [name for name in dict.fromkeys(usual) if name in known]
     chosen = [metric] if isinstance(metric, str) else list(metric)
     for name in chosen:
         if name not in known:

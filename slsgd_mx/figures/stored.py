@@ -135,7 +135,7 @@ def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
     sizes = _sizes(name, rows[0])
     found: Dict[StoredRun, List[Row]] = {}
     for row in rows:
-        attack = row.get("attack", "none")
+        rule, attack = row.get("rule") or "trimmed-mean", row.get("attack") or "none"
         run = StoredRun(
             row.get("group", ""),
             row["curve"],
@@ -144,8 +144,8 @@ def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
             int(row.get("b", 0)),
             int(row.get("q", 0)),
             float(row.get("gamma", "nan")),
-            (row.get("rule") or "trimmed-mean").replace(";", ","),  # see ``plain``
-            None if attack == "none" else attack,
+            rule.replace(";", ","),  # see ``plain``
+            None if attack == "none" else attack.replace(";", ","),
             sizes,
         )
         found.setdefault(run, []).append(row)

@@ -385,6 +385,15 @@ def test_boards_of_poisoned_devices_are_found_among_runs(tmp_path):
             }
 
 
+def test_attacks_of_almost_the_same_scale_are_not_repeats_of_each_other(tmp_path):
+    attacks = ("gaussian:scale=0.12345671", "gaussian:scale=0.12345672")
+    arena = small(attacks=attacks)
+    store(arena, tmp_path, {("mean", attacks[0]): 0.2, ("mean", attacks[1]): 0.4})
+    (board,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
+    assert board.columns == (CLEAN, *attacks)
+    assert [board.scores["mean", attack].values for attack in attacks] == [(0.2,), (0.4,)]
+
+
 def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path):
     arena = small(poisoned_devices=(3,), changes={"k": 8})
     store(arena, tmp_path)

@@ -94,6 +94,21 @@ def test_the_small_print_names_the_data_of_each_workload(tiny, tmp_path):
     assert "Data" not in texts(plot_runs([tmp_path / "other1"]))[1]
 
 
+def test_a_run_with_metrics_of_its_own_is_shown_beside_others(tiny, tmp_path):
+    keep(tmp_path / "one", tiny(), 3)
+    keep(tmp_path / "two", tiny(), 3)
+    values = json.loads((tmp_path / "two" / "config.json").read_text())
+    (tmp_path / "two" / "config.json").write_text(json.dumps({**values, "task": "mine"}))
+    rows = tmp_path / "two" / "metrics.csv"
+    text = rows.read_text().replace("train_loss,test_loss,test_accuracy", "error,gap,rank")
+    rows.write_text(text)
+    forget_digests(tmp_path / "two")
+    figure = plot_runs(load_runs(tmp_path))
+    assert texts(figure)[0] == ["task=cifar", "task=mine"]
+    usual = ["Test accuracy", "Train loss"]
+    assert [ax.get_title() for ax in figure.axes] == [*usual, "Error", "Gap", "Rank"][:5] + [""]
+
+
 def test_the_title_names_the_poisoned_devices(tiny, tmp_path):
     store_run(tmp_path, tiny(poisoned_devices=2), [3, 2, 1])
     assert "label-flip, 2 poisoned devices" in texts(plot_runs(load_runs(tmp_path)))[1]
