@@ -15,7 +15,7 @@ from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import best_of
 from slsgd_mx.figures.panels import metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
-from slsgd_mx.figures.style import GREY, as_paths, new_figure, write
+from slsgd_mx.figures.style import GREY, as_paths, literal, new_figure, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +142,9 @@ def _draw(grids: Sequence[Grid], path: Paths, title: str, note: str) -> List[Pat
     across = 1 if len(grids) == 1 else 2
     down = -(-len(grids) // across)
     width = max(5.2, 2.6 + 0.92 * len(grids[0].columns)) * across
-    title, note = textwrap.fill(title, int(10 * width)), textwrap.fill(note, int(15 * width))
+    title, note = (
+        textwrap.fill(literal(text), int(size * width)) for text, size in ((title, 10), (note, 15))
+    )
     above, below = (0.08 + size * len(t.splitlines()) for size, t in ((0.25, title), (0.15, note)))
     height = (1.5 + 0.42 * len(grids[0].rules)) * down + above + below
     with new_figure(width, height) as figure:
@@ -197,7 +199,7 @@ def draw_curves(board: Board, path: Paths, title: str, note: str) -> List[Path]:
         ]
         name = "no attack" if attack == CLEAN else attack
         panels.append(Panel(name, label_of(board), curves))
-    return draw(panels, path, f"{title} ({board.setting})", note)
+    return draw(panels, path, literal(f"{title} ({board.setting})"), note)
 
 
 def draw_cells(
@@ -216,7 +218,7 @@ def draw_cells(
         )
         for board in boards
     ]
-    return draw(panels, path, title, note)
+    return draw(panels, path, literal(title), note)
 
 
 def label_of(board: Board) -> str:

@@ -35,6 +35,7 @@ from slsgd_mx.figures.panels import (
     title_of,
 )
 from slsgd_mx.figures.plot import Curve, Panel, draw
+from slsgd_mx.figures.style import literal
 from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
@@ -114,7 +115,7 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     kind = SYNTHETIC if "data" in own else ""
     kind += precision_in_words(runs[0])
     attack = next((run.attack for run in runs if run.attacked), None)
-    workload = "" if variant.task is None else runs[0].sizes.title
+    workload = "" if variant.task is None else literal(runs[0].sizes.title)
     title = full_title(name, attack, figure, workload) + kind
     return Built(name, title, _note(runs, missing), panels, own, table, lines, ended, missing)
 
@@ -164,7 +165,7 @@ def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     panels = metric_panels(config, lines)
     if all(SUCCESS in row for rows in runs for row in rows):  # of a backdoor, which it measures
         panels.append(_metric_panel(config, lines, SUCCESS))
-    draw(panels, path, title, data_note(config))
+    draw(panels, path, literal(title), data_note(config))
 
 
 def label_of(config: RunConfig) -> str:

@@ -13,7 +13,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.build import attackers
 from slsgd_mx.figures.panels import decay_epoch_of, title_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
-from slsgd_mx.figures.style import Paths, as_paths, write
+from slsgd_mx.figures.style import Paths, as_paths, literal, write
 from slsgd_mx.runs.records import Run, load_run
 from slsgd_mx.runs.selection import brief, describe, in_common, labels, show
 from slsgd_mx.tasks.sizes import SIZES
@@ -72,7 +72,7 @@ def plot_runs(
     if not shown:
         raise ConfigError(f"none of the {len(loaded)} runs has been evaluated: nothing to draw")
     panels = [_panel(name, shown) for name in _choose_metrics(shown, metric)]
-    with composed(panels, _title(shown), _note(shown, len(loaded) - len(shown))) as figure:
+    with composed(panels, literal(_title(shown)), _note(shown, len(loaded) - len(shown))) as figure:
         write(figure, paths)
     return figure
 
@@ -108,7 +108,7 @@ def _panel(metric: str, runs: Sequence[Run]) -> Panel:
         if having:
             shown += [SimpleNamespace(**run.symbols) for run in having]
             x, y = common_axis(having, metric)
-            curves.append(Curve(label, x, y, style, _remark(members)))
+            curves.append(Curve(literal(label), x, y, style, _remark(members)))
     title, ylabel = title_of(metric, *(run.config["task"] for run in runs))
     known = all(hasattr(run, "alpha_decay_epoch") for run in shown)
     return Panel(title, ylabel, curves, decay_epoch=decay_epoch_of(shown) if known else None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.figures.style import GREY, as_paths, look, new_figure, write
+from slsgd_mx.figures.style import GREY, as_paths, literal, look, new_figure, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -327,7 +327,7 @@ def _arrange(figure: Figure, entries: tuple[list, list[str]], title: str, note: 
             break
     width = max(width, box.width / figure.dpi + 0.2)
     note, title = (
-        textwrap.fill(note.strip(), int(15 * width)),
+        textwrap.fill(literal(note.strip()), int(15 * width)),
         textwrap.fill(title, int(10 * width)),
     )
     note_inch = 0.08 + 0.15 * len(note.splitlines())

@@ -43,6 +43,15 @@ STYLE = {
 }
 
 
+def literal(text: str) -> str:
+    r"""Text that Matplotlib shows as it is, for names that may hold dollar signs.
+
+    >>> literal("from $1 to $2")
+    'from \\$1 to \\$2'
+    """
+    return text.replace("$", r"\$")
+
+
 def look(style: int) -> dict:
     """The colour, line and marker with this number."""
     marker = MARKERS[(style + style // len(COLOURS)) % len(MARKERS)]

@@ -36,8 +36,10 @@ def readable(text: str) -> str:
     ('SLSGD, γ=0.1, b=2', 'SLSGD, γ=0.1, b=2')
     >>> readable(r"$|x_T - x_*|$"), readable("gammas; a")
     ('|x_T - x_*|', 'gammas, a')
+    >>> readable(r"from \$1 to \$2, $q=2$")
+    'from $1 to $2, q=2'
     """
-    text = text.replace("$", "").replace("; ", ", ")
+    text = re.sub(r"(?<!\\)\$", "", text).replace(r"\$", "$").replace("; ", ", ")
     return re.sub(rf"\\?\b({'|'.join(GREEK)})(?![A-Za-z])", lambda m: LETTERS[m.group(1)], text)
 
 

@@ -62,6 +62,13 @@ def test_equal_runs_in_two_folders_are_two_curves(tiny, tmp_path):
     ]
 
 
+def test_a_folder_with_dollar_signs_in_its_name_is_no_formula(tiny, tmp_path):
+    for name in ("one", "two$_$"):
+        keep(tmp_path / name, tiny(), 3)
+    plot_runs(load_runs(tmp_path), path=tmp_path / "p.svg")
+    assert "(two$_$)" in (tmp_path / "p.svg").read_text()  # as a comment next to the glyphs
+
+
 def test_epochs_that_a_run_lacks_are_nan(tiny, tmp_path):
     keep(tmp_path / "one", tiny(), 3)
     keep(tmp_path / "two", tiny(seed=1), 2)
