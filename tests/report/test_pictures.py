@@ -77,7 +77,8 @@ def test_the_table_of_another_workload_is_not_called_the_papers_figure(tmp_path,
 
 
 def test_an_attack_with_parameters_reads_as_it_was_given(tmp_path):
-    text = (LAPTOP / "fig03.csv").read_text().replace(",label-flip,", ",backdoor:share=0.3;target=2,")
+    text = (LAPTOP / "fig03.csv").read_text()
+    text = text.replace(",label-flip,", ",backdoor:share=0.3;target=2,")
     (tmp_path / "fig03.csv").write_text(text)
     figure = read_figure("fig3", tmp_path / "fig03.csv")
     assert figure.title.endswith("attack backdoor:share=0.3,target=2")

@@ -46,7 +46,7 @@ function claimEntry(claim) {
       chip(claim.verdict)),
     make("div", { class: "body" }, make("p", {}, make("b", {}, "Rule: "), claim.rule),
       claim.changed ? make("p", { class: "soft" }, "Today's version of slsgd-mx words this rule differently; the verdict is by the rule above.") : null,
-      claim.missing ? make("p", { class: "soft" }, `${claim.missing} ${plural(claim.missing, "run")} or tables are missing.`) : null,
+      claim.missing ? make("p", { class: "soft" }, claim.missing === 1 ? "1 run or table is missing." : `${claim.missing} runs or tables are missing.`) : null,
       make("ul", { class: "checks" }, ...checks)));
 }
 
