@@ -82,6 +82,7 @@ class RunFolder:
         self._new = False  # whether entering created the folder
 
     def __enter__(self) -> RunFolder:
+        files.require_utf8(self.path)
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
             self._new = not self.path.exists()
