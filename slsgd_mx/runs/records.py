@@ -16,7 +16,7 @@ from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.manifest import read_manifest
-from slsgd_mx.runs.metrics import Row, read_metrics
+from slsgd_mx.runs.metrics import Row, read_metrics, read_reason
 from slsgd_mx.runs.proof import problems, read_closing
 from slsgd_mx.system.files import open_lock, parse_json, read_text, warn
 
@@ -228,7 +228,7 @@ def _find_status(folder: Path) -> Tuple[str, str]:
     """The status of a run and, if it diverged or failed, why."""
     for name in ("DIVERGED", "FAILED"):
         if (folder / name).exists():
-            return name.lower(), read_text(folder / name).strip()
+            return name.lower(), read_reason(folder / name).strip()
     if (folder / "DONE").exists() or read_closing(folder):
         return "done", ""
     return ("running" if _is_locked(folder / ".lock") else "interrupted"), ""

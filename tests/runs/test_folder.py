@@ -349,6 +349,18 @@ def test_only_a_new_folder_without_rows_is_removed_after_an_error(
     assert folder.exists() == stays
 
 
+@pytest.mark.parametrize("name, error", [("DIVERGED", DivergedError), ("FAILED", FailedError)])
+def test_the_message_of_a_run_that_was_moved_names_its_new_folder(folder, tiny, name, error):
+    with RunFolder(folder, tiny()):
+        text = f"no luck; the rows are in {folder / 'metrics.csv'}. Lower --gamma"
+        (folder / name).write_text(text)
+    moved = folder.rename(folder.with_name(r"moved \1"))
+    expected = f"no luck; the rows are in {moved / 'metrics.csv'}. Lower --gamma"
+    with pytest.raises(error) as found:
+        RunFolder(moved, tiny()).finished()
+    assert str(found.value) == load_run(moved).why == expected
+
+
 @pytest.mark.parametrize("rule, said", [("trimmed-mean", "Trim more"), ("mean", "Lower --gamma")])
 def test_a_diverged_run_is_told_to_trim_only_if_its_rule_does(folder, tiny, rule, said):
     with pytest.raises(DivergedError, match=said), RunFolder(folder, tiny(rule=rule)) as opened:
