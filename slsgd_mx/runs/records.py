@@ -121,7 +121,8 @@ def load_run(folder: Union[str, Path]) -> Run:
 def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
     """Read every run folder below a folder, or the folder itself if it is one, by name.
 
-    A folder whose configuration cannot be read is left out with a warning.
+    A link to a run folder counts; links to other folders are not followed.  A folder whose
+    configuration cannot be read is left out with a warning.
 
     Parameters
     ----------
@@ -149,24 +150,27 @@ def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
     for path in find_folders(Path(folder)):
         try:
             runs.append(load_run(path))
-        except RunError as error:
+        except (RunError, OSError) as error:
             warn(str(error))
     return runs
 
 
 def find_folders(home: Path) -> List[Path]:
-    """The run folders below a folder; a RunError if it does not exist."""
+    """The run folders below a folder, and links to others; a RunError if it does not exist."""
     if not home.is_dir():
         raise RunError(f"{home} is not a folder: name one that holds run folders with --runs")
 
-    def walk(folder: str) -> Iterator[Path]:
-        for path, folders, files in os.walk(folder):
-            folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
-            if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
-                folders.clear()  # a run folder holds no other
-                yield Path(path)
-
-    return sorted(walk(str(home)))
+    found, links = {}, []
+    for path, folders, files in os.walk(str(home)):
+        folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
+        if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
+            folders.clear()  # a run folder holds no other
+            found[os.path.realpath(path)] = Path(path)
+        links += [Path(path, name) for name in folders if os.path.islink(f"{path}/{name}")]
+    for link in links:  # at last: a run that is here without one is not found twice
+        if os.path.isfile(link / "config.json"):
+            found.setdefault(os.path.realpath(link), link)
+    return sorted(found.values())
 
 
 def to_columns(rows: List[Row]) -> Dict[str, np.ndarray]:
