@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, List, Tuple, Union
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Run:
             raise KeyError(f"{self.path} has no column {column!r}; its columns: {known}")
         return self.columns[column]
 
-    @property
+    @functools.cached_property
     def symbols(self) -> Dict[str, Any]:
         """Every value of the configuration by name, those of the sizes included."""
         return {

@@ -107,7 +107,7 @@ def pack_runs(
             _write(beside, members)
             files.sync(beside)
         size = archive.stat().st_size
-    return Packed(finished, [path for path in folders if path not in finished], size)
+    return Packed(finished, sorted({*folders} - {*finished}), size)
 
 
 def _shorten(folder: str) -> str:
