@@ -199,7 +199,7 @@ def _files(plugin: str) -> List[Path]:
             raise ConfigError(f"plug-in {plugin} does not exist: give FILE.py or package.module")
         return [Path(plugin)]
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # as in the child processes
+        sys.path.append(os.getcwd())
     try:
         top = importlib.util.find_spec(plugin.partition(".")[0])
     except (ImportError, ValueError):

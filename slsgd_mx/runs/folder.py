@@ -39,7 +39,7 @@ from slsgd_mx.runs.checkpoints import (
     save_checkpoint,
 )
 from slsgd_mx.runs.manifest import differences, read_sessions, write_sessions
-from slsgd_mx.runs.metrics import Row, read_metrics, why_nothing_changed
+from slsgd_mx.runs.metrics import Row, read_metrics, read_reason, why_nothing_changed
 from slsgd_mx.runs.prefix import check_prefix
 from slsgd_mx.runs.proof import (
     DATA,
@@ -82,6 +82,7 @@ class RunFolder:
         self._new = False  # whether entering created the folder
 
     def __enter__(self) -> RunFolder:
+        files.require_utf8(self.path)
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
             self._new = not self.path.exists()
@@ -117,9 +118,9 @@ class RunFolder:
         with files.disk_errors(self.path):
             check_folder(self.path, self.config)
             if (self.path / "DIVERGED").exists():
-                raise DivergedError(files.read_text(self.path / "DIVERGED"))
+                raise DivergedError(read_reason(self.path / "DIVERGED"))
             if (self.path / "FAILED").exists():
-                raise FailedError(files.read_text(self.path / "FAILED"))
+                raise FailedError(read_reason(self.path / "FAILED"))
             closing = read_closing(self.path)
             if closing is None:
                 return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from pathlib import Path
 from typing import Dict, List, Sequence
 
@@ -15,6 +16,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.system.files import read_text
 
 Row = Dict[str, str]
+WHERE_ROWS_ARE = re.compile(r"\bare in .*metrics\.csv")  # in DIVERGED and FAILED
 
 
 def read_metrics(folder: Path) -> List[Row]:
@@ -66,6 +68,12 @@ def why_nothing_changed(config: RunConfig, rows: Sequence[Row]) -> str:
         f"of {config.epochs * config.k} pushes {' and '.join(lost)}, and with b={config.b} an "
         f"epoch needs at least {config.least_pushes}; {remedy}"
     )
+
+
+def read_reason(path: Path) -> str:
+    """What DIVERGED or FAILED says; its folder may have been moved, copied or unpacked."""
+    rows = path.with_name("metrics.csv")
+    return WHERE_ROWS_ARE.sub(lambda _: f"are in {rows}", read_text(path))
 
 
 def mean_change(rows: Sequence[Row], metric: str, after: int) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, List, Tuple, Union
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.manifest import read_manifest
-from slsgd_mx.runs.metrics import Row, read_metrics
+from slsgd_mx.runs.metrics import Row, read_metrics, read_reason
 from slsgd_mx.runs.proof import problems, read_closing
 from slsgd_mx.system.files import open_lock, parse_json, read_text, warn
 
@@ -45,7 +46,7 @@ class Run:
             raise KeyError(f"{self.path} has no column {column!r}; its columns: {known}")
         return self.columns[column]
 
-    @property
+    @functools.cached_property
     def symbols(self) -> Dict[str, Any]:
         """Every value of the configuration by name, those of the sizes included."""
         return {
@@ -121,7 +122,8 @@ def load_run(folder: Union[str, Path]) -> Run:
 def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
     """Read every run folder below a folder, or the folder itself if it is one, by name.
 
-    A folder whose configuration cannot be read is left out with a warning.
+    A link to a run folder counts; links to other folders are not followed.  A folder whose
+    configuration cannot be read is left out with a warning.
 
     Parameters
     ----------
@@ -149,24 +151,27 @@ def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
     for path in find_folders(Path(folder)):
         try:
             runs.append(load_run(path))
-        except RunError as error:
+        except (RunError, OSError) as error:
             warn(str(error))
     return runs
 
 
 def find_folders(home: Path) -> List[Path]:
-    """The run folders below a folder; a RunError if it does not exist."""
+    """The run folders below a folder, and links to others; a RunError if it does not exist."""
     if not home.is_dir():
         raise RunError(f"{home} is not a folder: name one that holds run folders with --runs")
 
-    def walk(folder: str) -> Iterator[Path]:
-        for path, folders, files in os.walk(folder):
-            folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
-            if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
-                folders.clear()  # a run folder holds no other
-                yield Path(path)
-
-    return sorted(walk(str(home)))
+    found, links = {}, []
+    for path, folders, files in os.walk(str(home)):
+        folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
+        if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
+            folders.clear()  # a run folder holds no other
+            found[os.path.realpath(path)] = Path(path)
+        links += [Path(path, name) for name in folders if os.path.islink(f"{path}/{name}")]
+    for link in links:  # at last: a run that is here without one is not found twice
+        if os.path.isfile(link / "config.json"):
+            found.setdefault(os.path.realpath(link), link)
+    return sorted(found.values())
 
 
 def to_columns(rows: List[Row]) -> Dict[str, np.ndarray]:
@@ -228,7 +233,7 @@ def _find_status(folder: Path) -> Tuple[str, str]:
     """The status of a run and, if it diverged or failed, why."""
     for name in ("DIVERGED", "FAILED"):
         if (folder / name).exists():
-            return name.lower(), read_text(folder / name).strip()
+            return name.lower(), read_reason(folder / name).strip()
     if (folder / "DONE").exists() or read_closing(folder):
         return "done", ""
     return ("running" if _is_locked(folder / ".lock") else "interrupted"), ""

@@ -15,7 +15,6 @@ import contextlib
 import gzip
 import io
 import os
-import re
 import shutil
 import tarfile
 import tempfile
@@ -26,6 +25,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 from slsgd_mx.data.archives import Content, read_tar
 from slsgd_mx.errors import DataError, RunError
+from slsgd_mx.runs.metrics import WHERE_ROWS_ARE
 from slsgd_mx.runs.proof import LEFT_OUT, is_lost, read_closing
 from slsgd_mx.runs.pushes import FILE as PUSHES
 from slsgd_mx.runs.records import find_folders
@@ -107,7 +107,7 @@ def pack_runs(
             _write(beside, members)
             files.sync(beside)
         size = archive.stat().st_size
-    return Packed(finished, [path for path in folders if path not in finished], size)
+    return Packed(finished, sorted({*folders} - {*finished}), size)
 
 
 def _shorten(folder: str) -> str:
@@ -129,7 +129,7 @@ def _content(path: Path, models: bool) -> Iterator[tuple]:
             continue
         text = files.read_text(path / name)
         if name in CLOSING:  # a message may name the folder
-            text = re.sub(r"\bare in .*metrics\.csv", "are in metrics.csv", text)
+            text = WHERE_ROWS_ARE.sub("are in metrics.csv", text)
         yield name, text.encode()
     if closing is not None:
         whole = (path / "DONE").is_file() and not is_lost(path)

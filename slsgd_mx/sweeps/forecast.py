@@ -11,6 +11,7 @@ import sys
 import time
 import timeit
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
@@ -178,14 +179,15 @@ def forecast(
 
 def finish_time(steps: Sequence[Step], seconds: Dict[RunConfig, float], processes: int) -> float:
     """When the last step ends; a free process takes the first step whose prefix is finished."""
-    waiting, running, now = list(steps), [], 0.0  # running: (end, number in steps)
+    after = [None if step.prefix is None else step.prefix.config for step in steps]
+    waiting, running, now = list(range(len(steps))), [], 0.0  # numbers in steps; (end, number)
     pending = {step.config for step in steps}
     while waiting or running:
-        for step in list(waiting):
-            if len(running) < processes and (step.prefix and step.prefix.config) not in pending:
-                waiting.remove(step)
-                end = now + seconds[step.config]
-                heapq.heappush(running, (end, steps.index(step)))
+        free = processes - len(running)
+        started = list(islice((n for n in waiting if after[n] not in pending), free))
+        for number in started:
+            heapq.heappush(running, (now + seconds[steps[number].config], number))
+            waiting.remove(number)
         now, number = heapq.heappop(running)
         pending.remove(steps[number].config)
     return now

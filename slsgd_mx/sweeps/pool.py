@@ -62,6 +62,7 @@ class Pool:
         children = self.idle + self.busy
         for child in children:
             child.process.send_signal(signal.SIGTERM)
+            child.process.send_signal(signal.SIGCONT)  # a suspended one would never end
             child.close()
         for child in children:
             child.process.wait()

@@ -1,4 +1,4 @@
-"""The entry point of every child process: ``python -m slsgd_mx.system.child PARENT SIGNAL``.
+"""The entry point of every child process, with the arguments PARENT and SIGNAL.
 
 Jobs arrive as JSON lines on standard input.  A job names a function of this package, which is
 called with the job and a function that reports, after the plug-ins of the parent are loaded.

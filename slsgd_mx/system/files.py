@@ -43,6 +43,7 @@ def load_arrays(path: Path) -> Values:
     from slsgd_mx.system.mxnet import mx
 
     require_file(path)
+    require_utf8(path)
     try:
         found = mx.nd.load(str(path))
         if not isinstance(found, dict):
@@ -59,6 +60,12 @@ def require_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise RunError(f"{path} is {kind}, and a file is needed: move it away")
+
+
+def require_utf8(path: Path) -> None:
+    """Raise a RunError if MXNet, which spells all names in UTF-8, would look for another path."""
+    if os.fsencode(path) != str(path).encode(errors="replace"):
+        raise RunError(f"MXNet cannot use {path}: that name is not UTF-8. Choose another folder")
 
 
 def _last_line(error: Exception) -> str:
@@ -142,6 +149,9 @@ def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:  # some network file systems, and shared folders, sync files only
+        if error.errno != errno.EINVAL or not path.is_dir():
+            raise
     finally:
         os.close(handle)
 
@@ -162,7 +172,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        remedy = "free some space" if error.errno == errno.ENOSPC else "check the folder"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space" if full else "check the folder"
         raise DiskError(
             f"cannot write to {folder}: {why}. What was saved before is kept: "
             f"{remedy} and run the same command again"

@@ -18,11 +18,12 @@ from typing import Any, BinaryIO, Callable, Dict, List, Union
 Message = Dict[str, Any]
 Report = Callable[..., None]
 
+HOME = str(Path(__file__).resolve().parents[2])  # of this package
+
 
 def environment(threads: int, **more: str) -> Dict[str, str]:
     """This process's environment, changed for a child that computes with ``threads`` threads."""
-    home = str(Path(__file__).resolve().parents[2])
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [HOME, *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(paths)}
     if sys.version_info < (3, 12):  # MXNet imports distutils; that of setuptools takes 0.3 s
         own["SETUPTOOLS_USE_DISTUTILS"] = "stdlib"
@@ -64,9 +65,8 @@ class Child(Reader):
         death_signal: int = signal.SIGTERM,
         **variables: str,
     ) -> None:
-        module = [sys.executable, "-m", "slsgd_mx.system.child"]
         self.process = subprocess.Popen(
-            [*module, str(os.getpid()), str(int(death_signal))],
+            [sys.executable, "-c", _program(), str(os.getpid()), str(int(death_signal))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -88,6 +88,17 @@ class Child(Reader):
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+def _program() -> str:
+    """``slsgd_mx.system.child``, which finds modules where this process does.
+
+    With ``python -m`` it would import what has their names in the working folder, such as another
+    version of this package.
+    """
+    run = "runpy.run_module('slsgd_mx.system.child', run_name='__main__')"
+    paths = [HOME, *(path for path in sys.path if isinstance(path, str))]
+    return f"import sys; sys.path[:] = {paths}; import runpy; {run}"
 
 
 def how_it_ended(code: int) -> str:

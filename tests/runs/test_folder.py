@@ -3,15 +3,17 @@
 import errno
 import json
 import os
+import stat
 
 import numpy as np
 import pytest
 from helpers.run_folders import VALUES, bits, cut, flip, leftovers, made_up_row
 
-from slsgd_mx.errors import ConfigError, DivergedError, RunError
+from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS, RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
-from slsgd_mx.system.files import digest, load_arrays, save_arrays, write_atomically
+from slsgd_mx.runs.records import load_run
+from slsgd_mx.system.files import digest, disk_errors, load_arrays, save_arrays, write_atomically
 
 
 @pytest.fixture
@@ -86,6 +88,39 @@ def test_new_folders_are_on_the_disk_before_a_run_starts(tmp_path, tiny, monkeyp
         synced = {inode for did, inode in disk.did if did == "sync"}
     above = (tmp_path, tmp_path / "runs", tmp_path / "runs" / "new")
     assert {os.stat(folder).st_ino for folder in above} <= synced
+
+
+def test_a_file_system_that_cannot_sync_folders(tmp_path, monkeypatch):
+    """Shared folders of virtual machines and some network file systems; a file must be synced."""
+
+    def fsync(handle, sync=os.fsync):
+        if stat.S_ISDIR(os.fstat(handle).st_mode) or failing:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    failing = []
+    write_atomically(tmp_path / "file", b"text")
+    assert (tmp_path / "file").read_bytes() == b"text"
+    failing.append(True)
+    with pytest.raises(OSError, match="Invalid argument"):
+        write_atomically(tmp_path / "file", b"other")
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_training(tmp_path, tiny):
+    """MXNet could not save the model."""
+    folder = tmp_path / os.fsdecode(b"M\xfcller")
+    with pytest.raises(RunError, match="that name is not UTF-8"), RunFolder(folder, tiny()):
+        pass
+    assert not folder.exists()
+    save_arrays(tmp_path / "Müller", VALUES)
+    assert load_arrays(tmp_path / "Müller").keys() == VALUES.keys()
+
+
+def test_a_full_quota_is_a_full_disk(tmp_path):
+    for number in (errno.ENOSPC, errno.EDQUOT):
+        with pytest.raises(RunError, match="free some space"), disk_errors(tmp_path):
+            raise OSError(number, os.strerror(number))
 
 
 def test_arrays_come_back_bit_for_bit_or_are_an_error(tmp_path):
@@ -312,6 +347,18 @@ def test_only_a_new_folder_without_rows_is_removed_after_an_error(
             opened.append(made_up_row(opened, t + 1))
         raise error
     assert folder.exists() == stays
+
+
+@pytest.mark.parametrize("name, error", [("DIVERGED", DivergedError), ("FAILED", FailedError)])
+def test_the_message_of_a_run_that_was_moved_names_its_new_folder(folder, tiny, name, error):
+    with RunFolder(folder, tiny()):
+        text = f"no luck; the rows are in {folder / 'metrics.csv'}. Lower --gamma"
+        (folder / name).write_text(text)
+    moved = folder.rename(folder.with_name(r"moved \1"))
+    expected = f"no luck; the rows are in {moved / 'metrics.csv'}. Lower --gamma"
+    with pytest.raises(error) as found:
+        RunFolder(moved, tiny()).finished()
+    assert str(found.value) == load_run(moved).why == expected
 
 
 @pytest.mark.parametrize("rule, said", [("trimmed-mean", "Trim more"), ("mean", "Lower --gamma")])

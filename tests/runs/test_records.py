@@ -10,6 +10,7 @@ from helpers.run_folders import cut_lines, forget_digests, interrupt, keep, stor
 
 from slsgd_mx import load_run, load_runs
 from slsgd_mx.errors import RunError
+from slsgd_mx.runs import records
 from slsgd_mx.runs.folder import RunFolder
 
 OLD = next((Path(__file__).parent / "written_by_0.1.0").iterdir())
@@ -107,6 +108,31 @@ def test_damage_is_reported_and_other_runs_are_read(tiny, tmp_path, capsys):
     assert [run.path for run in load_runs(tmp_path / "runs" / "good")] == [
         tmp_path / "runs" / "good"
     ]
+
+
+def test_a_run_that_may_not_be_read_is_left_out_with_a_warning(tiny, tmp_path, capsys, monkeypatch):
+    for name in ("mine", "theirs"):
+        keep(tmp_path / name, tiny(), 3)
+
+    def refuse(path, read=records.read_text):
+        if path.parent.name == "theirs":
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(records, "read_text", refuse)
+    assert [run.path.name for run in load_runs(tmp_path)] == ["mine"]
+    assert "Permission denied: " in capsys.readouterr().err
+
+
+def test_links_to_run_folders_count_once(tiny, tmp_path):
+    """One that was moved to another disk is found, a second name of one that is here is not."""
+    keep(tmp_path / "elsewhere" / "moved", tiny(), 3)
+    keep(tmp_path / "runs" / "here", tiny(seed=1), 3)
+    for name, target in dict(
+        moved="../elsewhere/moved", again="here", gone="nowhere", loop=".", up="../elsewhere"
+    ).items():
+        (tmp_path / "runs" / name).symlink_to(target)
+    assert [run.path.name for run in load_runs(tmp_path / "runs")] == ["here", "moved"]
 
 
 def test_a_half_written_row_is_left_out(tiny, tmp_path):

@@ -288,11 +288,14 @@ def test_an_idle_process_that_died_is_replaced(pool, job):
     assert now.process.pid != idle.process.pid
 
 
-def test_leaving_a_pool_saves_and_its_threads_reach_the_process(job, small, tmp_path):
+@pytest.mark.parametrize("suspended", [False, True])
+def test_leaving_a_pool_saves_and_its_threads_reach_the_process(job, small, tmp_path, suspended):
     """Ctrl-C in the middle of a run: the epochs computed are on disk, and the process has ended."""
 
     def stop(running, message):
         if message.get("epoch") == 2:
+            if suspended:
+                opened.busy[0].process.send_signal(signal.SIGSTOP)
             raise KeyboardInterrupt
 
     threads = 1 + thread_count() % 2  # another number than ours

@@ -1,5 +1,6 @@
 """The child's side: which functions a job may name, how jobs end, exit codes, standard output."""
 
+import contextlib
 import gc
 import io
 import json
@@ -126,6 +127,20 @@ def test_an_idle_child_ends_when_told_to_stop(process):
     process.process.send_signal(signal.SIGTERM)
     assert process.read() == [{"event": "end", "status": "interrupted"}] and process.ended
     assert process.process.wait(60) == 143
+
+
+def test_a_child_imports_what_its_parent_imports_and_not_the_working_folder(tmp_path, monkeypatch):
+    """A module of the user there, or another version of this package."""
+    (tmp_path / "slsgd_mx").mkdir()
+    for name in ("slsgd_mx/__init__.py", "json.py", "runpy.py"):
+        (tmp_path / name).write_text("raise SystemExit('the wrong module')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*filter(None, sys.path), tmp_path])  # Python skips the last
+    with open("log", "w+b") as log, contextlib.closing(Child(threads=1, log=log)) as started:
+        started.send({"do": "os:getcwd"}, last=True)
+        (message,) = started.read() or [{"why": (tmp_path / "log").read_text()}]
+        assert message["why"].startswith("do='os:getcwd' is out of range")
+        assert started.process.wait(60) == 2
 
 
 def test_a_child_whose_parent_is_dead_exits():
