@@ -115,8 +115,9 @@ def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:
     )
     listed = {name: "-".join(map(str, values)) for name, values in lists.items() if values}
     changes = {**listed, **workload.changes}
-    many = repeats if repeats > 1 else None
-    variant = Variant(workload.preset, changes, many, grid.seed, task=workload.task)
+    if repeats > 1:  # an arena has one, whatever the figures of its preset have
+        changes["repeats"] = repeats
+    variant = Variant(workload.preset, changes, seed=grid.seed, task=workload.task)
     return grid, figures or Path("figures") / variant.folder
 
 
