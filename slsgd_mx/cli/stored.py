@@ -122,7 +122,7 @@ def parse_changes(texts: Sequence[str], sizes: Any) -> Dict[str, Any]:
         name = name.strip()
         if not sign or not name:
             raise ConfigError(f"--set {text!r} is not NAME=VALUE, such as b=4")
-        name = ALIASES.get(name, name)
+        name = name if name in defaults else ALIASES.get(name, name)
         if name == "local_steps":
             found[name] = _parse_bounds(value)
         elif isinstance(defaults.get(name), tuple):
