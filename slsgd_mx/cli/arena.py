@@ -9,7 +9,7 @@ from typing import Any, Dict, Tuple
 import click
 
 from slsgd_mx.cli.options import COUNT, IMAGES, parameter, pick, with_options
-from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, by_reason, running, take_sweep, take_workload
 from slsgd_mx.cli.types import ChoiceIn
 
@@ -73,6 +73,7 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     for warning in grid.warnings():
         click.echo(f"warning: {warning}", err=True)
     wanted = {"arena": grid.runs()}
+    warn_if_unread(sweep.data_dir, wanted["arena"])
     plan = sweep.plan(wanted)
     empty = grid.empty_cells()
     if empty:

@@ -7,7 +7,7 @@ import math
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import click
 
@@ -96,6 +96,13 @@ def run_document(run: Any) -> Dict[str, Any]:
         "last": run.last,
         "config": run.config,
     }
+
+
+def warn_if_unread(data_dir: Optional[Path], configs: Iterable[Any]) -> None:
+    """Warn about --data-dir if all runs are on synthetic data."""
+    if data_dir is not None and all(config.sizes.data == "synthetic" for config in configs):
+        why = "the data is synthetic (see --preset and --data)"
+        click.echo(f"warning: --data-dir {data_dir} is not read: {why}", err=True)
 
 
 def columns() -> int:

@@ -19,7 +19,7 @@ from slsgd_mx.cli.options import (
     pick,
     with_options,
 )
-from slsgd_mx.cli.output import json_option
+from slsgd_mx.cli.output import json_option, warn_if_unread
 from slsgd_mx.cli.types import Items
 
 POISONED = ("poisoned_devices", *FAULTS)
@@ -234,10 +234,9 @@ def warn_and_run(
     warnings = [*config.warnings(), *more]
     if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give q as well")
-    if data_dir is not None and config.sizes.data == "synthetic":
-        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
+    warn_if_unread(data_dir, [config])
 
     from slsgd_mx.cli.running import run_repeats
 
