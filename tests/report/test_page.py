@@ -361,6 +361,7 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch):
         ([], "--runs runs is not a folder"),
         (["--figures", ".", "--watch"], "--watch needs --runs"),
         (["--figures", ".", "--epochs", "3"], "give --preset with the options of figures"),
+        (["--figures", ".", "--no-warm-up"], "give --preset with the options of figures"),
         (["--figures", ".", "--every", "0"], "0.0 is not in the range 1<=x<=3600"),
         (
             ["--figures", ".", "--network", "mlp"],
