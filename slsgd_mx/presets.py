@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
@@ -56,9 +56,13 @@ def presets_of(task: str) -> Dict[str, RunConfig]:
     workload = WORKLOADS[task]
     made = {}
     for name, changes in workload.presets.items():
-        inner, outer = _split(workload.sizes, changes)
-        sizes = workload.sizes().within(n=outer.get("n", RunConfig.n), **inner)
-        made[name] = RunConfig(sizes=sizes, **outer)
+        try:
+            _check_names(workload.sizes, changes)
+            inner, outer = _split(workload.sizes, changes)
+            sizes = workload.sizes().within(n=outer.get("n", RunConfig.n), **inner)
+            made[name] = RunConfig(sizes=sizes, **outer)
+        except (ConfigError, TypeError) as error:  # a plug-in wrote it
+            raise ConfigError(f"preset {name!r} of task {task!r}: {error}") from error
     return made
 
 
@@ -105,12 +109,7 @@ def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
     >>> change(RunConfig(), {"b": 2, "train_images": 1000}).sizes.loss_images
     1000
     """
-    inner = [field.name for field in fields(base.sizes)]
-    outer = [field.name for field in fields(base) if field.name != "sizes"]
-    for name in changes:
-        if name not in inner and name not in outer:
-            legal = ", ".join([*outer, *inner])
-            raise ConfigError(f"{name!r} is not part of a configuration: choose one of {legal}")
+    _check_names(base.sizes, changes)
     asked = {name: plain(value) for name, value in changes.items()}
     if asked.get("attack", base.attack) != base.attack:
         asked = {"attacker_start": None, "attack_scale": None, **asked}
@@ -121,6 +120,18 @@ def change(base: RunConfig, changes: Mapping[str, object]) -> RunConfig:
         return replace(base, sizes=within, **asked)
     except TypeError as error:  # a text instead of a number
         raise ConfigError(f"not a change of a configuration: {error}") from error
+
+
+def _check_names(sizes: Any, changes: Iterable[str]) -> None:
+    """Raise a ConfigError if a name is neither a size nor another field that a user may change."""
+    fixed = ("sizes", "sources")  # the latter are looked up
+    outer = [field.name for field in fields(RunConfig) if field.name not in fixed]
+    legal = [*outer, *(field.name for field in fields(sizes))]
+    for name in changes:
+        if name not in legal:
+            raise ConfigError(
+                f"{name!r} is not part of a configuration: choose one of {', '.join(legal)}"
+            )
 
 
 def _split(sizes: Any, changes: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:

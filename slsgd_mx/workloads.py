@@ -258,8 +258,10 @@ def _sizes_from(
     for attribute in attributes:
         require_name("attribute of the sizes", attribute, known)
     namespace = {**attributes, "task": name}
+    _check_metrics(name, attributes.get("metrics", getattr(sizes, "metrics", ("loss",))))
     if isinstance(sizes, type):
         _check_names([each.name for each in fields(sizes)], {*FROZEN})
+        _check_defaults(name, sizes)
         return type(sizes.__name__, (sizes,), namespace)
     used = set(dir(Sizes)) - set(Sizes.__annotations__)  # a class variable may become a field
     _check_names(sizes or (), {*FROZEN, *used, *attributes, "task", "metrics"})
@@ -273,6 +275,22 @@ def _sizes_from(
     return dataclasses.make_dataclass(
         "Sizes", members, bases=(Sizes,), namespace=namespace, frozen=True
     )
+
+
+def _check_metrics(task: str, metrics: object) -> None:
+    """Raise a ConfigError unless these are names; those of a property depend on the sizes."""
+    listed = isinstance(metrics, (tuple, list)) and all(isinstance(each, str) for each in metrics)
+    if not (listed and metrics) and not isinstance(metrics, property):
+        raise ConfigError(
+            f"task {task!r}: metrics={metrics!r} must be a tuple of names, such as ('loss',)"
+        )
+
+
+def _check_defaults(task: str, sizes: Type[Sizes]) -> None:
+    """Raise a ConfigError if a field has no default."""
+    for each in fields(sizes):
+        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"task {task!r}, size {each.name!r}: it needs a default")
 
 
 def _check_names(names: Iterable[str], taken: Set[str]) -> None:

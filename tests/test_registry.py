@@ -8,7 +8,7 @@ import pytest
 from slsgd_mx import aggregate, register_rule
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.registry import Registry, number, one_of, whole
-from slsgd_mx.workloads import register_task
+from slsgd_mx.workloads import Sizes, register_task
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,15 @@ def test_wrong_parameters_are_refused_when_an_entry_is_registered(parameters, sa
 def test_sizes_of_a_task_are_plain_values():
     with pytest.raises(ConfigError, match="task 'mine', size 'width': .* is not a default"):
         register_task("mine", len, sizes={"width": whole(3)})
+
+
+def test_sizes_of_a_task_have_defaults():
+    @dataclass(frozen=True)
+    class Mine(Sizes):
+        width: int
+
+    with pytest.raises(ConfigError, match="task 'mine', size 'width': it needs a default"):
+        register_task("mine", len, sizes=Mine)
 
 
 def test_a_rule_that_returns_a_wrong_shape_is_called_by_its_registered_name(fresh_plugins):

@@ -9,7 +9,7 @@ from typing import Any, Dict, Tuple
 import click
 
 from slsgd_mx.cli.options import COUNT, IMAGES, parameter, pick, with_options
-from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, by_reason, running, take_sweep, take_workload
 from slsgd_mx.cli.types import ChoiceIn
 
@@ -73,6 +73,7 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     for warning in grid.warnings():
         click.echo(f"warning: {warning}", err=True)
     wanted = {"arena": grid.runs()}
+    warn_if_unread(sweep.data_dir, wanted["arena"])
     plan = sweep.plan(wanted)
     empty = grid.empty_cells()
     if empty:
@@ -115,8 +116,9 @@ def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:
     )
     listed = {name: "-".join(map(str, values)) for name, values in lists.items() if values}
     changes = {**listed, **workload.changes}
-    many = repeats if repeats > 1 else None
-    variant = Variant(workload.preset, changes, many, grid.seed, task=workload.task)
+    if repeats > 1:  # an arena has one, whatever the figures of its preset have
+        changes["repeats"] = repeats
+    variant = Variant(workload.preset, changes, seed=grid.seed, task=workload.task)
     return grid, figures or Path("figures") / variant.folder
 
 

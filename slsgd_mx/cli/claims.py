@@ -59,7 +59,8 @@ def claims(
     variant = Variant(preset, asked, repeats, seed or 0, loss, alphas or (), released)
     verdicts = judge_all(runs, variant, tables)
     starts = compare_starts(Evidence(runs, variant, tables))
-    about = {"preset": preset, "seeds": list(variant.seeds), "changes": asked}
+    switched = {"released": True} if released else {}
+    about = {"preset": preset, "seeds": list(variant.seeds), "changes": {**asked, **switched}}
     about.update(alphas=list(variant.alphas), loss=variant.loss, data=variant.data)
     text, as_json = to_json(verdicts, about), wants_json()
     page = to_markdown(verdicts) + (f"\n{starts}" if starts else "")

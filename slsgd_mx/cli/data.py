@@ -8,14 +8,14 @@ from typing import Optional, Tuple
 import click
 
 from slsgd_mx.cli.output import json_option, print_json, say
-from slsgd_mx.cli.types import NameIn
+from slsgd_mx.cli.types import Folder, NameIn
 from slsgd_mx.errors import DataError
 
 KNOWN = NameIn("data.registry", "DATASETS")
 NAMES = click.argument("names", nargs=-1, type=KNOWN)
 HOME = click.option(
     "--data-home",
-    type=click.Path(path_type=Path),
+    type=Folder(),
     help="Folder for all data. Default: $SLSGD_MX_DATA, or the user's cache folder.",
 )
 

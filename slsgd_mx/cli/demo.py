@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from slsgd_mx.cli.options import FOLDER, given, pick, pick_formerly_out, with_options
-from slsgd_mx.cli.output import json_option, print_json, run_document, say
+from slsgd_mx.cli.output import json_option, print_json, run_document, say, warn_if_unread
 
 # the label of each curve, and what it changes in the preset
 CURVES = {
@@ -52,9 +52,10 @@ def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | No
     from slsgd_mx.runs.records import load_run
 
     runs = runs or Path("runs") / ("demo" if preset == "smoke" else f"demo-{preset}")
+    configs = [make_config("cifar", preset, **c, **given(epochs=epochs)) for c in CURVES.values()]
+    warn_if_unread(data_dir, configs)
     lines, results, documents = {}, [], []
-    for number, (label, changes) in enumerate(CURVES.items(), start=1):
-        config = make_config("cifar", preset, **changes, **given(epochs=epochs))
+    for number, (label, config) in enumerate(zip(CURVES, configs), start=1):
         plain = label.replace("$", "")
         click.echo(f"{number}/{len(CURVES)} {plain}", err=True)
         result = run_one(config, RunIndex(runs).folder(config), data_dir)

@@ -17,7 +17,7 @@ from slsgd_mx.cli.options import (
     pick_formerly_out,
     with_options,
 )
-from slsgd_mx.cli.output import print_json, say
+from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, running, take_sweep, take_variant
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
@@ -38,6 +38,7 @@ def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     for warning in variant.warnings({figure.task for figure in figures.values()}):
         click.echo(f"warning: {warning}", err=True)
     wanted = {name: runs_of(figure, variant) for name, figure in figures.items()}
+    warn_if_unread(sweep.data_dir, (run for runs in wanted.values() for run in runs))
     plan = sweep.plan(wanted)
     if sweep.dry_run:
         sweep.show(plan, wanted)

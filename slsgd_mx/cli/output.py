@@ -7,7 +7,7 @@ import math
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import click
 
@@ -63,24 +63,26 @@ def count(number: int, noun: str, plural: str = "s") -> str:
 def print_json(document: Any) -> None:
     """Print the document of ``--json``; without that option, nothing."""
     if wants_json():
-        click.echo(as_given(json.dumps(to_plain(document), indent=1, allow_nan=False)))
+        click.echo(json.dumps(to_plain(document), indent=1, allow_nan=False))
 
 
 def to_plain(value: Any) -> Any:
     """A value as strict JSON has it: paths as text, arrays as lists, NaN and infinity as null.
 
+    A text is as the user gave it: see ``as_given``.
+
     >>> to_plain({"folder": Path("runs"), "loss": (1.5, float("nan"))})
     {'folder': 'runs', 'loss': [1.5, None]}
     """
     if isinstance(value, dict):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        return {as_given(str(key)): to_plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):  # NumPy
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return str(value) if isinstance(value, Path) else value
+    return as_given(str(value)) if isinstance(value, (Path, str)) else value
 
 
 def run_document(run: Any) -> Dict[str, Any]:
@@ -94,6 +96,13 @@ def run_document(run: Any) -> Dict[str, Any]:
         "last": run.last,
         "config": run.config,
     }
+
+
+def warn_if_unread(data_dir: Optional[Path], configs: Iterable[Any]) -> None:
+    """Warn about --data-dir if all runs are on synthetic data."""
+    if data_dir is not None and all(config.sizes.data == "synthetic" for config in configs):
+        why = "the data is synthetic (see --preset and --data)"
+        click.echo(f"warning: --data-dir {data_dir} is not read: {why}", err=True)
 
 
 def columns() -> int:

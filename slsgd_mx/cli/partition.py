@@ -8,7 +8,7 @@ from typing import Any, Optional, Tuple
 import click
 
 from slsgd_mx.cli.options import given, pick_formerly_out, with_options
-from slsgd_mx.cli.output import json_option, print_json, say
+from slsgd_mx.cli.output import json_option, print_json, say, warn_if_unread
 
 
 @click.command()
@@ -55,6 +55,7 @@ def _cifar(preset: str, data_dir: Optional[Path], arrays: None, **changes: Any) 
 
     config = make_config("cifar", preset, k=1, **given(**changes))  # k has no effect here
     sizes = config.sizes
+    warn_if_unread(data_dir, [config])
     return config, load_images(sizes.data, data_dir, sizes.train_images, sizes.test_images)
 
 

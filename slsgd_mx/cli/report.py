@@ -119,7 +119,8 @@ def _variants(preset: Optional[str], options: Dict[str, Any]) -> tuple:
     from slsgd_mx.figures.variants import FIGURE_PRESETS, Variant
 
     if preset is None and options["task"] is None:
-        if any(value is not False and value != () for value in given(**options).values()):
+        asked = given(**{**options, "released": options["released"] or None})
+        if any(value != () for value in asked.values()):
             raise click.UsageError("give --preset with the options of figures, or --task")
         return tuple(Variant(name, {}) for name in FIGURE_PRESETS)
     variant, workload = take_variant("cifar", {**options, "preset": preset})

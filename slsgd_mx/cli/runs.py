@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import click
 
@@ -119,7 +119,11 @@ def _find(names: Sequence[str], home: Path) -> List[Any]:
 
     others = any(not (Path(name) / "config.json").exists() for name in names)
     known = load_runs(home) if others else []
-    return [load_run(find_run(name, known, home)) for name in dict.fromkeys(names)]
+    found: Dict[Path, Path] = {}  # each run once, under the first of its names
+    for name in names:
+        path = find_run(name, known, home)
+        found.setdefault(path.resolve(), path)
+    return [load_run(path) for path in found.values()]
 
 
 @runs.command("show")

@@ -12,7 +12,7 @@ import click
 from slsgd_mx.cli.options import PATH, given, with_options
 from slsgd_mx.cli.output import json_option
 from slsgd_mx.cli.training import warn_and_run
-from slsgd_mx.cli.types import Items
+from slsgd_mx.cli.types import Bounds, Items
 from slsgd_mx.errors import ConfigError
 
 SET = click.option(
@@ -60,8 +60,10 @@ def run(
 
     engine = current_engine()
     stored = read_configuration(find_configuration(file))
-    if arrays is not None and (data_dir is not None or stored.sizes.task != "images"):
-        raise click.UsageError("--arrays goes with a run of train images, and without --data-dir")
+    own = stored.sizes.task == "images" and stored.sizes.data != "synthetic"
+    if arrays is not None and (data_dir is not None or not own):
+        which = "a run of train images --arrays"
+        raise click.UsageError(f"--arrays goes with {which}, and without --data-dir")
     asked = parse_changes(changes, stored.sizes)
     config = change(stored, {**asked, **engine.changes})
     set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
@@ -122,22 +124,23 @@ def parse_changes(texts: Sequence[str], sizes: Any) -> Dict[str, Any]:
         name = name.strip()
         if not sign or not name:
             raise ConfigError(f"--set {text!r} is not NAME=VALUE, such as b=4")
-        name = ALIASES.get(name, name)
+        name = name if name in defaults else ALIASES.get(name, name)
         if name == "local_steps":
-            found[name] = _parse_bounds(value)
+            none = value.strip().lower() == "none"
+            found[name] = None if none else _parse_as(Bounds(), text, value.strip())
         elif isinstance(defaults.get(name), tuple):
-            found[name] = _parse_items(text, value.strip(), defaults[name])
+            found[name] = _parse_as(Items(defaults[name]), text, value.strip())
         else:
             found[name] = _parse(value.strip())
     return found
 
 
-def _parse_items(text: str, value: str, default: Tuple) -> Tuple:
-    """A tuple like the default: A:B:..."""
+def _parse_as(kind: click.ParamType, text: str, value: str) -> Tuple:
+    """A tuple, spelled as the option of that kind takes it."""
     try:
-        return Items(default).convert(value, None, None)
+        return kind.convert(value, None, None)
     except click.BadParameter as error:
-        raise ConfigError(f"--set {text!r} is not NAME=A:B:...: {error.message}") from error
+        raise ConfigError(f"--set {text!r} is not NAME={kind.name}: {error.message}") from error
 
 
 def _parse(text: str) -> Any:
@@ -152,9 +155,3 @@ def _parse(text: str) -> Any:
         if kind is int or math.isfinite(number):  # nan and inf are attacks
             return number
     return text
-
-
-def _parse_bounds(text: str) -> Any:
-    """H_t^i: MIN:MAX, one number for both, or none."""
-    bounds = [_parse(part) for part in text.split(":")]
-    return None if bounds == [None] else (bounds[0], bounds[-1])

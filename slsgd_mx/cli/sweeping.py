@@ -64,6 +64,8 @@ def take_workload(usual: str, options: Dict[str, Any]) -> Workload:
         raise click.UsageError("--set goes with --task and another workload than the paper's")
     changed = parse_changes(settings or (), WORKLOADS[task or usual].sizes)
     changes = given(**options, network=network)
+    for name in filter(changes.__contains__, changed):
+        raise click.UsageError(f"give {name} either as an option or with --set, not both")
     if arrays is not None:
         from slsgd_mx.data.arrays import sizes_in
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
 
@@ -18,7 +19,7 @@ from slsgd_mx.cli.options import (
     pick,
     with_options,
 )
-from slsgd_mx.cli.output import json_option
+from slsgd_mx.cli.output import json_option, warn_if_unread
 from slsgd_mx.cli.types import Items
 
 POISONED = ("poisoned_devices", *FAULTS)
@@ -68,9 +69,13 @@ class Workloads(click.Group):
         return trainable()
 
     def get_command(self, ctx: click.Context, name: str) -> Optional[click.Command]:
-        if name in OWN:
-            return OWN[name]
-        return _command(name) if name in self.list_commands(ctx) else None
+        from slsgd_mx.errors import ConfigError
+
+        if name in OWN or name not in self.list_commands(ctx):
+            return OWN.get(name)
+        with contextlib.suppress(*[ConfigError] * ctx.resilient_parsing):
+            return _command(name)
+        return None
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Tuple:
         from slsgd_mx.errors import ConfigError
@@ -158,7 +163,23 @@ def _command(name: str) -> click.Command:
         run_training(name, preset, released=False, **options)
 
     call.__doc__ = workload.summary or f"Train the workload {name}."
-    return click.command(name, epilog=EPILOG)(call)
+    command = click.command(name, epilog=EPILOG)(call)
+    _refuse_namesakes(name, command)
+    return command
+
+
+def _refuse_namesakes(task: str, command: click.Command) -> None:
+    """Raise a ConfigError if a size has the name of another option, which would get its value."""
+    from slsgd_mx.errors import ConfigError
+
+    flags = [flag for each in command.params for flag in (*each.opts, *each.secondary_opts)]
+    taken = Counter([*flags, "--help", "--released"])  # run_training knows the latter
+    clash = [flag for flag in dict.fromkeys(flags) if taken[flag] > 1]
+    if clash:
+        raise ConfigError(
+            f"sizes of task {task!r} have the names of options ({', '.join(clash)}): choose other "
+            "names"
+        )
 
 
 def _size_option(name: str, value: Any) -> Any:
@@ -213,10 +234,9 @@ def warn_and_run(
     warnings = [*config.warnings(), *more]
     if not config.attacked and {"attack", "attacker_start", "attack_scale", "boost"} & set(asked):
         warnings.append("an attack with q=0 poisons nobody: give q as well")
-    if data_dir is not None and config.sizes.data == "synthetic":
-        warnings.append(f"--data-dir {data_dir} is not read: the data is synthetic (see --data)")
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
+    warn_if_unread(data_dir, [config])
 
     from slsgd_mx.cli.running import run_repeats
 

@@ -11,7 +11,7 @@ decorate it with ``slsgd_mx.register_task``.
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -143,6 +143,14 @@ class Task(abc.ABC):
             raise NotImplementedError("a task defines evaluate, or score, score_sizes and metrics")
         return self.metrics([self.score(0, 1)])
 
+    def check_metrics(self, found: Mapping[str, float]) -> None:
+        """Raise a ConfigError if ``evaluate`` did not return all metrics that the sizes declare."""
+        if not set(self.metric_names) <= set(found):
+            raise ConfigError(
+                f"{type(self).__name__}.evaluate returned {', '.join(found) or 'nothing'}, but the "
+                f"metrics of the task are {', '.join(self.metric_names)}: use the same names"
+            )
+
     # To divide an evaluation among workers, a task defines these three instead of ``evaluate``.
 
     def score_sizes(self, parts: int) -> List[int]:
@@ -154,6 +162,7 @@ class Task(abc.ABC):
         if part > 0:
             return np.empty(0)
         found = self.evaluate()
+        self.check_metrics(found)
         return np.array([found[name] for name in self.metric_names], np.float64)
 
     def metrics(self, scores: Sequence[np.ndarray]) -> Dict[str, float]:

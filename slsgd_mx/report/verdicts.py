@@ -10,6 +10,7 @@ from slsgd_mx.claims.report import decisive, in_numbers, tally
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.variants import Variant
 from slsgd_mx.report.pictures import made_up, seeds_in_words
+from slsgd_mx.runs.selection import show
 from slsgd_mx.system.files import read_text
 
 THEORY = "Problems of the theory"  # in place of a preset
@@ -19,6 +20,7 @@ MADE_UP = "Synthetic data: these verdicts only show how claims are judged."
 def from_runs(home: Path, variant: Variant) -> Dict[str, Any]:
     """The claims judged on the runs of a variant."""
     about = {"preset": variant.preset, "seeds": list(variant.seeds), "data": variant.data}
+    about["changes"] = {**variant.changes, **({"released": True} if variant.released else {})}
     return entry(to_json(judge_all(home, variant), about), f"{home}: {variant.folder}")
 
 
@@ -58,6 +60,10 @@ def entry(text: str, source: str, data: str = "") -> Dict[str, Any]:
         )
     seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
     which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
-    note = ", ".join(filter(None, [THEORY if preset == "theory" else f"Preset {preset}", which]))
+    changes = about.get("changes")
+    changes = changes if isinstance(changes, dict) else {}
+    words = [THEORY if preset == "theory" else f"Preset {preset}"]
+    words += [f"{name}={show(value)}" for name, value in sorted(changes.items())]
+    note = ", ".join(filter(None, [*words, which]))
     warning = f" {MADE_UP}" if about.get("data", data) == "synthetic" else ""
     return {"source": source, "preset": preset, "note": f"{note}.{warning}", "claims": claims}

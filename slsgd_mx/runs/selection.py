@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections import Counter
@@ -28,7 +29,8 @@ DETERMINED_BY = {  # symbols that follow from others, unless they were changed; 
     "sources": ("task", "attack", "rule", "partition", "network"),  # with parameters
 }
 DIGITS = range(6, 13)  # how many digits of an identity a short name may have
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf", re.IGNORECASE)
+WORDS = {"true": "yes", "false": "no", "none": "none"}  # as Python or JSON and ``show`` spell them
 
 
 def symbol_names(runs: Iterable[Run] = ()) -> List[str]:
@@ -143,21 +145,23 @@ def parse_filter(text: str) -> Callable[[Run], bool]:
             f"{text!r} is not a condition: write NAME=VALUE, or NAME with one of {others}"
         )
     name, sign, wanted = found.groups()
-    name = ALIASES.get(name, name)
     ordered = sign in (">=", "<=", ">", "<")
     if ordered and not NUMBER.fullmatch(wanted):
         raise ConfigError(f"{text!r} is not a condition: {sign} needs a number, not {wanted!r}")
 
     def holds(run: Run) -> bool:
         values = _values(run)
-        if name not in values:
+        own = name if name in values else ALIASES.get(name, name)
+        if own not in values:
             return False
-        value = values[name]
+        value = values[own]
         if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if wanted.lower() == "nan":  # which equals nothing, not even itself
+                return COMPARISONS[sign](math.isnan(value), True)
             if NUMBER.fullmatch(wanted):
                 return COMPARISONS[sign](float(value), float(wanted))
             return sign == "!="
-        same = {"true": "yes", "false": "no"}.get(wanted, wanted)
+        same = WORDS.get(wanted.lower(), wanted)
         shown = show(value)
         if name in CHOICES and ":" not in wanted:  # whatever the parameters are
             shown = re.sub(r":[^+]*", "", shown)

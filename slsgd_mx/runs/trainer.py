@@ -156,6 +156,7 @@ def run(
             if config.is_evaluated(t) or diverged:
                 pull(task, server)
                 metrics = server.evaluate(task) if config.is_evaluated(t) else task.evaluate()
+                task.check_metrics(metrics)
                 diverged = diverged or any(math.isnan(value) for value in metrics.values())
                 first = {"epoch": t, "alpha": config.alpha_at(t)}
                 run_folder.append({**first, **metrics, **tally.cells()})

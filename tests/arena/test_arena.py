@@ -370,6 +370,19 @@ def test_pictures_of_another_arena_go_to_another_folder(tmp_path, monkeypatch):
     ]
 
 
+def test_several_seeds_do_not_overwrite_the_arena_of_one(tmp_path, monkeypatch):
+    """Three are what the figures of this preset have; an arena has one."""
+    monkeypatch.chdir(tmp_path)
+    for more in ("", " --repeats 2", " --repeats 3"):
+        line = f"arena --preset laptop --rule mean --attack ipm --draw-only{more}"
+        assert CliRunner().invoke(main, line.split()).exit_code == 1  # no run is there
+    assert sorted(path.name for path in Path("figures").iterdir()) == [
+        "laptop-attack-ipm-repeats-2-rule-mean",
+        "laptop-attack-ipm-repeats-3-rule-mean",
+        "laptop-attack-ipm-rule-mean",
+    ]
+
+
 def test_boards_of_poisoned_devices_are_found_among_runs(tmp_path):
     grids = small(poisoned_devices=(3, 5)), small(qs=(2,))
     for arena in grids:

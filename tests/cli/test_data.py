@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.command_line import PNG, call
 
+from slsgd_mx.cli import main
 from slsgd_mx.data.arrays import sizes_in
 from slsgd_mx.partitions import label_counts
 from slsgd_mx.presets import preset
@@ -81,9 +83,29 @@ def test_verify_damaged_data():
     assert result.exit_code == 1 and "wrong" in result.output
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fig1 --preset smoke --draw-only",
+        "arena --preset smoke --draw-only",
+        "partition --preset smoke -n 4 --train-images 100",
+    ],
+)
+def test_a_folder_of_data_that_is_not_read_is_warned_about(line):
+    said = "warning: --data-dir mine is not read: the data is synthetic"
+    assert said in call(f"{line} --data-dir mine").stderr
+    assert said not in call(line).stderr
+
+
+def test_an_empty_folder_of_data_is_not_the_current_one():
+    result = CliRunner().invoke(main, ["data", "where", "--data-home", ""])
+    assert result.exit_code == 2 and "the path is empty" in result.output
+
+
 def test_the_demo_compares_three_runs_at_smoke_size():
-    result = call("demo --epochs 1 --runs here")
+    result = call("demo --epochs 1 --runs here --data-dir mine")
     assert result.exit_code == 0, result.output
+    assert "warning: --data-dir mine is not read" in result.stderr
     assert "picture: here/demo-synthetic.png  (numbers: demo-synthetic.csv)" in result.output
     assert Path("here/demo-synthetic.png").read_bytes().startswith(PNG)
     with open("here/demo-synthetic.csv") as file:

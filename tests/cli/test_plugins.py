@@ -8,8 +8,11 @@ from click.testing import CliRunner
 
 from slsgd_mx.cli import COMMANDS, main
 from slsgd_mx.config import RunConfig
+from slsgd_mx.errors import ConfigError
+from slsgd_mx.presets import preset
 from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.system.child import do
+from slsgd_mx.tasks.build import build_task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = "--preset smoke --train-images 80 --test-images 20 -n 8 -k 4 --batch-size 10 --width 2"
@@ -99,6 +102,60 @@ def test_a_size_that_is_a_tuple():
     ):
         result = call(wrong)
         assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
+
+
+def test_a_size_with_the_name_of_a_symbol_of_the_paper():
+    """H is this workload's own size, and the paper's symbol elsewhere."""
+    Path("own.py").write_text(TASK.replace('"even": False', '"even": False, "H": 28'))
+    assert call("train points --plugin own.py --H 14 --out runs/own").exit_code == 0
+    result = call("run runs/own --set H=7 --set T=1 --out runs/changed")
+    assert result.exit_code == 0, result.output
+    config = config_in("runs/changed")
+    assert (config.sizes.H, config.local_steps, config.epochs) == (7, None, 1)
+    assert "1 of 2 runs" in call("runs --where H=14").output
+    assert "1 of 2 runs" in call("runs --where T=1").output
+
+
+@pytest.mark.parametrize(
+    "size, flag", [("devices", "--devices"), ("threads", "--threads"), ("released", "--released")]
+)
+def test_a_size_with_the_name_of_an_option_is_refused(size, flag):
+    Path("own.py").write_text(TASK.replace('"even": False', f'"even": False, "{size}": 7'))
+    result = call(f"train points --plugin own.py {flag} 5 --out run")
+    said = f"sizes of task 'points' have the names of options ({flag}): choose other names"
+    assert result.exit_code == 2 and said in result.output and not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ("epoch=2", "'epoch' is not part of a configuration: choose one of n, k, b, q"),
+        ("epochs=0", "epochs=0 is out of range"),
+        ("n='many'", "n='many' must be a whole number"),
+    ],
+)
+def test_a_wrong_preset_of_a_plugin_is_one_sentence(wrong, said):
+    Path("own.py").write_text(TASK.replace("dict(n=6, k=3, epochs=2,", f"dict({wrong},"))
+    result = call("train points --plugin own.py --out run")
+    said = f"preset 'tiny' of task 'points': {said}"
+    assert result.exit_code == 2 and said in result.output
+
+
+@pytest.mark.parametrize("metrics", ['("distance")', "()", "(3,)"])
+def test_metrics_that_are_no_names_are_refused(metrics):
+    Path("own.py").write_text(TASK.replace('("distance",)', metrics))
+    result = call("train points --plugin own.py --out run")
+    assert result.exit_code == 2 and "must be a tuple of names, such as ('loss',)" in result.output
+
+
+def test_metrics_that_a_task_does_not_return_are_named_at_the_first_evaluation():
+    Path("own.py").write_text(TASK.replace('("distance",)', '("dist", "loss")'))
+    result = call("train points --plugin own.py --out run")
+    said = "Points.evaluate returned distance, but the metrics of the task are dist, loss"
+    assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
+    assert not Path("run").exists()  # there is nothing to resume
+    with pytest.raises(ConfigError, match="Points.evaluate returned distance, but"):
+        build_task(preset("points", "tiny")).score(0, 2)  # as on a parameter server
 
 
 def test_an_attack_that_needs_a_target_is_refused_before_training_where_there_is_none():

@@ -129,6 +129,11 @@ def test_compare_takes_absolute_and_relative_paths():
     assert any(line.startswith("mine ") for line in result.output.splitlines())
 
 
+def test_a_run_is_not_compared_with_itself_under_another_name():
+    result = call(f"runs compare mine runs/mine {Path('runs/mine').resolve()} --picture p.png")
+    assert result.exit_code == 2 and "at least two different runs" in result.output
+
+
 def test_runs_without_a_metric_in_common_are_not_compared():
     (table,) = Path("runs").glob("*negation*/metrics.csv")
     text = table.read_text()

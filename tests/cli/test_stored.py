@@ -88,6 +88,8 @@ def test_attacks_whose_names_look_like_numbers(tiny, attack):
         (["--set", "gamma=nan"], "gamma='nan' must be a number"),
         (["--set", "vocab_size=9"], "'vocab_size' is not part of a configuration"),
         (["--set", "local_steps=3:1"], "local_steps=3:1 is out of range"),
+        (["--set", "H=1:2:3"], "--set 'H=1:2:3' is not NAME=MIN:MAX"),
+        (["--set", "sources=mine.py"], "'sources' is not part of a configuration"),
     ],
 )
 def test_wrong_changes_are_refused(tiny, words, said):
@@ -126,8 +128,10 @@ def test_arrays_of_a_stored_run(tiny):
     result = call("config.json", "--arrays", "my.npz")
     assert result.exit_code == 0, result.output
     Path("cifar.json").write_text(tiny().to_json())
-    wrong = call("cifar.json", "--arrays", "my.npz")
-    assert wrong.exit_code == 2 and "--arrays goes with a run of train images" in wrong.output
+    Path("synthetic.json").write_text(preset("images", "smoke").to_json())
+    for file in ("cifar.json", "synthetic.json"):
+        wrong = call(file, "--arrays", "my.npz")
+        assert wrong.exit_code == 2 and "goes with a run of train images --arrays" in wrong.output
 
 
 def test_an_edited_plugin_makes_a_new_run_and_a_warning(tiny, fresh_plugins):

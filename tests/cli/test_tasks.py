@@ -129,3 +129,9 @@ def test_an_arena_of_a_plugin_has_its_own_partition_and_preset():
     content = json.loads((folder / "arena.json").read_text())
     assert (content["task"], content["preset"]) == ("blobs", "small")
     assert content["boards"][0]["partition"] == "own"
+
+
+def test_a_value_is_given_once():
+    result = call(f"{FIGURE} --epochs 3 --set epochs=4 --dry-run")
+    assert result.exit_code == 2
+    assert "give epochs either as an option or with --set, not both" in result.output

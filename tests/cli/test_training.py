@@ -121,6 +121,7 @@ def test_repeats_average_seeds():
         ("--alpha 0.5 --alpha-decay-epoch 9", "warning: alpha=0.5 takes effect after epoch 9"),
         ("--attack nan", "warning: an attack with q=0 poisons nobody"),
         ("--attack-scale 2", "warning: an attack with q=0 poisons nobody"),
+        ("--data-dir mine", "warning: --data-dir mine is not read: the data is synthetic"),
     ],
 )
 def test_odd_combinations_are_warned_about_before_training(options, said):

@@ -221,7 +221,8 @@ def test_the_table_is_filtered_sorted_and_opened(page, home):
     [
         *("attack=alie", "attack=alie:z=2", "attack=alie:z=3", "attack!=alie", "attack=none"),
         *("rule=bucketing+median", "rule=bucketing:s=3+median", "rule!=bucketing+median", "q>=1"),
-        *("warm_up=true", "warm_up=false", "warm_up=yes", "seed=x", "seed!=x", "status=done"),
+        *("warm_up=true", "warm_up=False", "warm_up=yes", "seed=x", "seed!=x", "status=done"),
+        *("attack=None", "T=3", "H=none"),
     ],
 )
 def test_conditions_mean_what_they_mean_on_the_command_line(page, tiny, tmp_path, text):

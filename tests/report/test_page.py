@@ -151,6 +151,14 @@ def test_claims_are_not_judged_on_a_rule_without_b(home):
     assert gather(Request(home, variants=(median,), chosen=True))["claims"] == []
 
 
+def test_verdicts_name_what_was_changed(tmp_path):
+    asked = "claims --preset smoke --repeats 1 --runs none --epochs 4 --no-warm-up --released"
+    assert call(f"{asked} --figures {tmp_path}").exit_code == 0
+    note = verdicts.from_folder(tmp_path, [])["note"]
+    assert note.startswith("Preset smoke, epochs=4, released=yes, warm_up=no, ")
+    assert verdicts.from_folder(LAPTOP, [])["note"].startswith("Preset laptop, seed")
+
+
 def test_verdicts_on_synthetic_data_say_so_in_any_folder(tmp_path):
     """Those of earlier versions do not name their data: their folder does."""
     asked = "claims --preset smoke --repeats 1 --runs none"
@@ -379,6 +387,7 @@ def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch):
         ([], "--runs runs is not a folder"),
         (["--figures", ".", "--watch"], "--watch needs --runs"),
         (["--figures", ".", "--epochs", "3"], "give --preset with the options of figures"),
+        (["--figures", ".", "--no-warm-up"], "give --preset with the options of figures"),
         (["--figures", ".", "--every", "0"], "0.0 is not in the range 1<=x<=3600"),
         (
             ["--figures", ".", "--network", "mlp"],

@@ -49,9 +49,12 @@ def runs(home):
         (["local_steps=2:5"], [4]),
         (["H=none", "T=3"], [1, 2, 3]),
         (["warm_up=yes"], [1, 2, 3, 4]),
+        (["warm_up=True"], [1, 2, 3, 4]),
         (["warm_up=false"], []),
+        (["attack=None"], [1]),
         (["status=done", "epoch=3"], [1, 2, 3, 4]),
         (["train_loss>2.5"], [3, 4]),
+        (["train_loss!=nan"], [1, 2, 3, 4]),
         (["vocab_size>0"], []),  # of another task
         (["width=2", "b=many"], []),
     ],
@@ -66,6 +69,7 @@ def test_conditions(runs, conditions, losses):
         ("b", "'b' is not a condition: write NAME=VALUE"),
         ("=2", "is not a condition"),
         ("q>=many", ">= needs a number, not 'many'"),
+        ("q>=nan", ">= needs a number, not 'nan'"),
         ("beta=2", "'beta=2' names no symbol: choose one of task, data, partition, n, k, b, q"),
     ],
 )
@@ -73,6 +77,15 @@ def test_wrong_conditions_name_what_is_legal(runs, condition, said):
     with pytest.raises(ConfigError) as error:
         select(runs, [condition])
     assert said in str(error.value)
+
+
+def test_a_metric_that_is_nan_is_found(tiny, tmp_path):
+    for seed, loss in enumerate((1.0, float("nan"), float("inf"))):
+        store_run(tmp_path, tiny(seed=seed), [loss] * 3)
+    runs = load_runs(tmp_path)
+    assert [run.symbols["seed"] for run in select(runs, ["train_loss=nan"])] == [1]
+    assert [run.symbols["seed"] for run in select(runs, ["train_loss!=NaN"])] == [0, 2]
+    assert [run.symbols["seed"] for run in select(runs, ["train_loss=inf"])] == [2]
 
 
 def test_what_differs_and_what_is_common(runs):

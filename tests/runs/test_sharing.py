@@ -109,6 +109,17 @@ def test_the_message_of_a_diverged_run_names_no_folder(tmp_path, tiny, monkeypat
     assert b"in epoch 1; the rows up to there are in metrics.csv. Trim more" in message
 
 
+@pytest.mark.parametrize("temporary, name", [("tmp", 'a"b.tar.gz'), ("jürgen", "a.tar.gz")])
+def test_json_names_the_archive_and_not_its_copy(archive, tmp_path, monkeypatch, temporary, name):
+    (tmp_path / temporary).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / temporary))
+    archive.rename(name)
+    document = json.loads(call("runs", "--json", "--runs", name).stdout)
+    assert document["runs_folder"] == name and len(document["runs"]) == 2
+    assert all(run["folder"].startswith(f"{name}/") for run in document["runs"])
+
+
 @pytest.mark.parametrize("damage", [lambda done: done.unlink(), lambda done: done.write_text("?")])
 def test_a_finished_run_whose_closing_record_is_lost_is_packed_with_it(home, tmp_path, damage):
     """Its copy in manifest.json proves the run."""

@@ -9,9 +9,9 @@ function parseFilter(text) {
     if (!found) return (row) => row.words.includes(term.toLowerCase());
     const [, name, sign, wanted] = found, any = CHOICES.includes(name) && !wanted.includes(":"); // whatever the parameters are
     return (row) => {
-      const value = row.values[{ T: "epochs", H: "local_steps" }[name] || name];
+      const value = row.values[name in row.values ? name : { T: "epochs", H: "local_steps" }[name] || name];
       if (value === undefined) return false;
-      const text = any ? String(value).replace(/:[^+]*/g, "") : String(value), same = { true: "yes", false: "no" }[wanted] || wanted;
+      const text = any ? String(value).replace(/:[^+]*/g, "") : String(value), same = { true: "yes", false: "no", none: "none" }[wanted.toLowerCase()] || wanted;
       const [a, b] = typeof value === "number" && wanted !== "" && !Number.isNaN(Number(wanted)) ? [value, Number(wanted)] : [text, same];
       if (sign === "!=") return a !== b;
       if (sign === "=" || sign === "==") return a === b;
