@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -129,11 +130,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 def replacing(path: Path, suffix: str) -> Iterator[Path]:
     """Yield a new, empty file; rename it to `path` at the end, or delete it after an error.
 
-    Whatever has its name, such as what a crash left or a link, is removed first, not written to.
+    Its name is new too, because another process may be writing the same file at this moment.
     """
-    beside = path.with_name(path.name + suffix)
-    with contextlib.suppress(FileNotFoundError):
-        beside.unlink()
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}{suffix}")
     os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield beside

@@ -13,7 +13,14 @@ from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS, RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.records import load_run
-from slsgd_mx.system.files import digest, disk_errors, load_arrays, save_arrays, write_atomically
+from slsgd_mx.system.files import (
+    digest,
+    disk_errors,
+    load_arrays,
+    replacing,
+    save_arrays,
+    write_atomically,
+)
 
 
 @pytest.fixture
@@ -46,6 +53,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     with pytest.raises(OSError):
         save_arrays(path, VALUES)
     assert path.read_bytes() == b"old" and leftovers(tmp_path) == []
+
+
+def test_two_processes_may_write_the_same_file(tmp_path):
+    """Two equal commands that wait for the same runs draw their figure at the same moment."""
+    path = tmp_path / "figure.png"
+    with replacing(path, ".tmp") as ours, replacing(path, ".tmp") as theirs:
+        ours.write_bytes(b"ours")
+        theirs.write_bytes(b"theirs")
+    assert path.read_bytes() == b"ours" and leftovers(tmp_path) == []
 
 
 class Disk:
@@ -136,7 +152,8 @@ def test_arrays_come_back_bit_for_bit_or_are_an_error(tmp_path):
 
 
 def test_leftovers_of_a_crash_are_removed(folder, tiny):
-    for name in ("config.json.tmp", "checkpoint/writing.tmp", "checkpoint/writing.tmp.part.tmp"):
+    of_older_versions = ("config.json.tmp", "checkpoint/writing.tmp.part.tmp")
+    for name in (*of_older_versions, "config.json.0a1b2c3d.tmp", "checkpoint/writing.tmp.4d.tmp"):
         (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"half")
     with RunFolder(folder, tiny()):
