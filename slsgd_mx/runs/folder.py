@@ -25,12 +25,12 @@ import itertools
 import os
 import shutil
 from pathlib import Path
-from typing import IO, Any, Dict, List, Optional, Tuple
+from typing import IO, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from slsgd_mx.config import RunConfig
-from slsgd_mx.errors import DivergedError, FailedError, InUseError, RunError
+from slsgd_mx.errors import ConfigError, DivergedError, FailedError, InUseError, RunError
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.checkpoints import (
     delete_checkpoints,
@@ -78,6 +78,7 @@ class RunFolder:
     def __init__(self, path: Path, config: RunConfig) -> None:
         self.path, self.config = Path(path), config
         self.columns = ("epoch", "alpha", *config.metrics, *PUSH_COLUMNS, *TIME_COLUMNS)
+        _check_columns(self.columns, config)
         self._lock: Optional[IO[str]] = None
         self._new = False  # whether entering created the folder
 
@@ -364,6 +365,16 @@ class RunFolder:
 def _is_users_error(error: object) -> bool:
     """Whether this is neither an interruption nor an error of the disk or of the run itself."""
     return isinstance(error, Exception) and not isinstance(error, (RunError, OSError))
+
+
+def _check_columns(columns: Sequence[str], config: RunConfig) -> None:
+    """Raise a ConfigError if a metric of a workload has the name of another column."""
+    twice = [name for name in config.metrics if columns.count(name) > 1]
+    if twice:
+        raise ConfigError(
+            f"task {config.sizes.task!r}: the metric {twice[0]!r} has the name of another column "
+            "of metrics.csv: choose another name"
+        )
 
 
 def _take_lock(lock: IO[str], path: Path) -> None:

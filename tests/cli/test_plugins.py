@@ -148,6 +148,15 @@ def test_metrics_that_are_no_names_are_refused(metrics):
     assert result.exit_code == 2 and "must be a tuple of names, such as ('loss',)" in result.output
 
 
+@pytest.mark.parametrize("name", ["seconds", "epoch", "distance"])
+def test_a_metric_with_the_name_of_another_column_is_refused(name):
+    Path("own.py").write_text(TASK.replace('("distance",)', f'("distance", "{name}")'))
+    result = call("train points --plugin own.py --out run")
+    said = f"task 'points': the metric '{name}' has the name of another column of metrics.csv"
+    assert result.exit_code == 2 and said in " ".join(result.output.split()), result.output
+    assert not Path("run").exists()
+
+
 def test_metrics_that_a_task_does_not_return_are_named_at_the_first_evaluation():
     Path("own.py").write_text(TASK.replace('("distance",)', '("dist", "loss")'))
     result = call("train points --plugin own.py --out run")
