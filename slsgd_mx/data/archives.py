@@ -8,6 +8,7 @@ size.  Here every read is small, and the numbers of members and of bytes are lim
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import tarfile
 import zipfile
@@ -61,10 +62,12 @@ def read_tar(
         if size > most_bytes:
             raise DataError(f"{path} has {size:,} bytes, expected at most {most_bytes:,}")
         stream = _Unpacked(file, path, most_bytes)
-        for _ in range(most_members):
+        for number in itertools.count():
             block = read_whole(Content(stream, BLOCK), BLOCK, BLOCK, str(path))
             if not any(block):
                 return
+            if number == most_members:
+                raise DataError(f"{path} has more than {most_members:,} members")
             member = tarfile.TarInfo.frombuf(bytes(block), "utf-8", "surrogateescape")
             if member.size < 0:
                 raise tarfile.ReadError(f"a member of {member.size} bytes")
@@ -75,7 +78,6 @@ def read_tar(
             for part in (content, rest):
                 while part.read(PIECE):
                     pass
-    raise DataError(f"{path} has more than {most_members:,} members")
 
 
 class _Unpacked:

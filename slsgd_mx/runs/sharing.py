@@ -95,6 +95,11 @@ def pack_runs(
         members.update({f"{name}/{file}": content for file, content in _content(path, models)})
     for path in others:
         members[path.name if path.name in CLAIMS else f"theory/{path.name}"] = path
+    if len(members) > MOST_MEMBERS:
+        raise RunError(
+            f"nothing is packed, because these {len(finished):,} runs have {len(members):,} files, "
+            f"and an archive may hold {MOST_MEMBERS:,}: choose fewer runs with --where"
+        )
     for name in members:
         if not _is_ours(name):
             raise RunError(

@@ -316,6 +316,18 @@ def test_a_run_that_an_archive_cannot_hold_is_not_packed(tmp_path, tiny, name):
     assert not (tmp_path / "a.tar.gz").exists()
 
 
+def test_no_archive_is_packed_that_would_not_be_unpacked(home, tmp_path, monkeypatch):
+    def pack(most):
+        monkeypatch.setattr("slsgd_mx.runs.sharing.MOST_MEMBERS", most)
+        pack_runs([run.path for run in load_runs(home)], home, tmp_path / "a.tar.gz")
+
+    with pytest.raises(RunError, match="these 2 runs have 12 files, and an archive may hold 11: "):
+        pack(11)
+    assert not (tmp_path / "a.tar.gz").exists()
+    pack(12)
+    assert len(unpack_runs(tmp_path / "a.tar.gz", tmp_path / "there").new) == 2
+
+
 def test_a_run_is_packed_from_inside_its_folder(tmp_path, tiny, monkeypatch):
     train(tiny(epochs=1), tmp_path / "mine")
     monkeypatch.chdir(tmp_path / "mine")
