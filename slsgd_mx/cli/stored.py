@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from slsgd_mx.cli.options import PATH, given, with_options
+from slsgd_mx.cli.options import COUNT, PATH, given, with_options
 from slsgd_mx.cli.output import json_option
 from slsgd_mx.cli.training import warn_and_run
 from slsgd_mx.cli.types import Bounds, Items
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.errors import ConfigError, RunError
 
 SET = click.option(
     "--set",
@@ -43,7 +44,7 @@ def run(
     CONFIG is the config.json of a run of any version, a run folder, or a unique part of the name of
     a folder in runs/, such as the digits that slsgd-mx runs shows. The run goes to a folder of
     its own in runs/, named after the changed configuration, or to --out; the stored one is left
-    as it is. Without changes and with --out, this repeats a run elsewhere.
+    as it is. Without changes and with --out, this repeats a run elsewhere, with as many threads.
 
     \b
     slsgd-mx run runs/mine/config.json --set b=4 --set seed=1
@@ -56,19 +57,40 @@ def run(
     """
     from slsgd_mx.cli.engines import current_engine
     from slsgd_mx.presets import change
-    from slsgd_mx.system.threads import set_threads
+    from slsgd_mx.system.threads import VARIABLE, available_cores, set_threads
 
     engine = current_engine()
-    stored = read_configuration(find_configuration(file))
+    path = find_configuration(file)
+    stored = read_configuration(path)
     own = stored.sizes.task == "images" and stored.sizes.data != "synthetic"
     if arrays is not None and (data_dir is not None or not own):
         which = "a run of train images --arrays"
         raise click.UsageError(f"--arrays goes with {which}, and without --data-dir")
     asked = parse_changes(changes, stored.sizes)
     config = change(stored, {**asked, **engine.changes})
-    set_threads(threads or engine.threads("smoke" if config.sizes.data == "synthetic" else "paper"))
-    edited = edited_plugins(stored, config)
-    warn_and_run(config, given(**asked), edited, repeats, out, arrays or data_dir)
+    usual = engine.threads("smoke" if config.sizes.data == "synthetic" else "paper")
+    before = None if threads or VARIABLE in os.environ else threads_of(path)
+    fits = before is not None and before <= available_cores()
+    set_threads(threads or (before if fits else usual))
+    more = edited_plugins(stored, config)
+    if before is not None and not fits:
+        more.append(
+            f"this run was computed with {before} threads, more than there are cores here: its "
+            f"numbers may differ in their last digits (--threads {before} is exact, and slow)"
+        )
+    warn_and_run(config, given(**asked), more, repeats, out, arrays or data_dir)
+
+
+def threads_of(path: Path) -> Optional[int]:
+    """The number of threads that last computed a stored run, if its folder says so."""
+    from slsgd_mx.runs.manifest import read_sessions
+
+    try:
+        sessions = read_sessions(path if path.is_dir() else path.parent)
+    except RunError:  # damaged, and the configuration is what is needed
+        return None
+    found = sessions[-1].get("threads") if sessions else None
+    return found if type(found) is int and COUNT.min <= found <= COUNT.max else None
 
 
 def edited_plugins(stored: Any, config: Any) -> List[str]:

@@ -41,6 +41,35 @@ def test_a_configuration_of_0_1_0_gives_the_same_bytes():
     assert new[0][-1].split(",")[:5] == old[0][-1].split(",")[:5]
 
 
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)  # the quickest
+@pytest.mark.parametrize(
+    "stored, environment, words, used, warned",
+    [
+        (2, None, (), 2, False),
+        (2, None, ("--threads", 1), 1, False),
+        (2, "3", (), 3, False),
+        (999, None, (), 1, True),
+        (-2, None, (), 1, False),
+        ("2", None, (), 1, False),
+    ],
+)
+def test_a_run_is_repeated_with_as_many_threads(
+    tiny, monkeypatch, stored, environment, words, used, warned
+):
+    train(tiny(epochs=1), "runs/stored")
+    manifest = Path("runs/stored/manifest.json")
+    manifest.write_text(json.dumps({"sessions": [{"threads": 1}, {"threads": stored}]}))
+    chosen = []
+    monkeypatch.setattr("slsgd_mx.system.threads.set_threads", chosen.append)
+    monkeypatch.setattr("slsgd_mx.system.threads.available_cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if environment:
+        monkeypatch.setenv("OMP_NUM_THREADS", environment)
+    result = call("runs/stored", "--out", "again", *words)
+    assert result.exit_code == 0 and chosen == [used], result.output
+    assert ("computed with 999 threads, more than there are cores" in result.output) == warned
+
+
 def test_changes_by_name_make_another_run(tiny):
     config = tiny(q=1, b=1, epochs=2)
     train(config, "runs/stored")
