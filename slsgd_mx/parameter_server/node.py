@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from slsgd_mx.errors import ConfigError, LostError, SlsgdError
 from slsgd_mx.parameter_server.protocol import HEADER, Header
 from slsgd_mx.parameter_server.secret import Secret
+from slsgd_mx.system import signals
 from slsgd_mx.validation import require
 
 JOINING = 60.0  # seconds that nodes have to join, or four times the patience if that is longer
@@ -270,8 +271,7 @@ class Node:
                 ready.append(True)
             control(body or b"")
 
-        for number in (signal.SIGINT, signal.SIGTERM):  # MXNet blocks the main thread from now on
-            signal.signal(number, signal.SIG_DFL)
+        signals.end_at_once()
         callback = prototype(_exit_on_error(on_command))
         fill_free_memory(0)
         if self._lib.MXKVStoreRunServer(self.kv.handle, callback, None):

@@ -26,9 +26,18 @@ def install() -> None:
     if sys.unraisablehook is not _say_nothing:
         _hooks[:] = [sys.unraisablehook]
         sys.unraisablehook = _say_nothing
+    _set(_handle)
+
+
+def end_at_once() -> None:
+    """Let these signals end the process, where no handler would run: MXNet blocks this thread."""
+    _set(signal.SIG_DFL)
+
+
+def _set(handler: Any) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _handle)
+            signal.signal(number, handler)
 
 
 def check() -> None:

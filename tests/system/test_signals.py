@@ -63,6 +63,15 @@ def test_under_nohup_a_closed_session_does_not_interrupt(handlers):
     signals.check()
 
 
+@pytest.mark.parametrize("nohup", [False, True])
+def test_signals_end_a_process_that_mxnet_blocks(handlers, nohup):
+    if nohup:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signals.end_at_once()
+    found = [signal.getsignal(number) for number in NUMBERS]
+    assert found == [signal.SIG_DFL, signal.SIG_DFL, signal.SIG_IGN if nohup else signal.SIG_DFL]
+
+
 def test_a_held_interrupt_is_raised_by_the_next_check(handlers):
     with signals.held():
         os.kill(os.getpid(), signal.SIGTERM)
