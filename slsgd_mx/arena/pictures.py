@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from slsgd_mx.figures.style import Paths
 
 WORST = "worst"
+LONGEST = 13  # characters of a line that fit into a cell
 DARK, LIGHT = ("#4A1486", "#9E9AC8", "#FCFBFD"), ("#FCFBFD", "#9E9AC8", "#4A1486")
 
 
@@ -119,7 +120,8 @@ def _final(score: Score, measure: Measure) -> str:
 def _worst(score: Optional[Score], measure: Measure) -> str:
     if score is None:
         return ""
-    return f"{measure.show(score.mean)}\n{score.cell.attack.partition(':')[0]}"
+    names = [textwrap.fill(name, LONGEST) for name in score.cell.attack.split(":")]
+    return "\n".join([measure.show(score.mean), *names])
 
 
 def _used(score: Score) -> str:
@@ -139,14 +141,15 @@ def _absent(score: Score) -> str:
 
 def _draw(grids: Sequence[Grid], path: Paths, title: str, note: str) -> List[Path]:
     paths = as_paths(path)
-    across = 1 if len(grids) == 1 else 2
+    across = 1 if len(grids) == 1 or len(grids[0].columns) > 5 else 2
     down = -(-len(grids) // across)
     width = max(5.2, 2.6 + 0.92 * len(grids[0].columns)) * across
     title, note = (
         textwrap.fill(literal(text), int(size * width)) for text, size in ((title, 10), (note, 15))
     )
     above, below = (0.08 + size * len(t.splitlines()) for size, t in ((0.25, title), (0.15, note)))
-    height = (1.5 + 0.42 * len(grids[0].rules)) * down + above + below
+    lines = max(len(text.split("\n")) for grid in grids for row in grid.texts for text in row)
+    height = (1.5 + max(0.42, 0.06 + 0.125 * lines) * len(grids[0].rules)) * down + above + below
     with new_figure(width, height) as figure:
         axes = figure.subplots(down, across, squeeze=False)
         for ax in list(axes.flat)[len(grids) :]:
@@ -170,11 +173,12 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
     ax.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto")
     ax.set_facecolor("#EEEEEE")
     ax.grid(False)
+    lines = [line for row in grid.texts for text in row for line in text.split("\n")]
+    size = 7.5 if max(map(len, lines)) <= LONGEST else 6.5
     for (i, j), value in np.ndenumerate(grid.values):
         text = grid.texts[i][j]
         share = grid.share(value)  # NaN is neither
         dark = share < 0.55 if grid.colours is DARK else share > 0.55
-        size = 8 if max(map(len, text.split("\n"))) <= 6 else 6.5
         ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
     for row, column in grid.framed:
         edge = Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")

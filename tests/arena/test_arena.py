@@ -348,6 +348,35 @@ def test_texts_around_a_small_heat_map_are_inside_the_picture(tmp_path, monkeypa
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
 
 
+def test_texts_fit_into_their_cells_and_name_the_worst_attack_with_its_parameters(
+    tmp_path, monkeypatch
+):
+    attacks = ("backdoor", "label-flip:start=pulled", "alie", "ipm", "min-max")
+    arena = small(attacks=attacks, partitions=("balanced", "unbalanced"), repeats=2)
+    columns = (CLEAN, *attacks)
+    boards = []
+    for setting in arena.settings:
+        scores = {
+            (cell.rule, cell.attack): results.Score(cell, (0.345, 0.456), 1, attack_success=0.5)
+            for cell in arena.cells(setting)
+        }
+        lowest = ("mean", "label-flip:start=pulled")
+        scores[lowest] = replace(scores[lowest], values=(0.123, 0.233))
+        boards.append(results.Board(setting, arena.rules, columns, scores, {}))
+    assert pictures.finals(boards[0]).texts[0][-1] == "0.178\nlabel-flip\nstart=pulled"
+    kept = []
+    monkeypatch.setattr(pictures, "write", lambda figure, paths: kept.append(figure))
+    pictures.draw_heat_maps(boards, tmp_path / "x.png", "Title", "Note")
+    (figure,) = kept
+    for ax in figure.axes:
+        shape = (len(columns) + 1, 2)
+        width, height = ax.bbox.width / shape[0], ax.bbox.height / shape[1]
+        boxes = [text.get_window_extent(figure.canvas.get_renderer()) for text in ax.texts]
+        assert len(boxes) == shape[0] * shape[1]
+        assert max(box.width for box in boxes) < width
+        assert max(box.height for box in boxes) < height
+
+
 def test_table_is_readable_as_csv(tmp_path):
     from slsgd_mx.system.files import write_csv
 
