@@ -173,13 +173,11 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
     ax.imshow(shown, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto")
     ax.set_facecolor("#EEEEEE")
     ax.grid(False)
-    lines = [line for row in grid.texts for text in row for line in text.split("\n")]
-    size = 7.5 if max(map(len, lines)) <= LONGEST else 6.5
     for (i, j), value in np.ndenumerate(grid.values):
         text = grid.texts[i][j]
         share = grid.share(value)  # NaN is neither
         dark = share < 0.55 if grid.colours is DARK else share > 0.55
-        ax.text(j, i, text, ha="center", va="center", fontsize=size, color="w" if dark else "k")
+        ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color="w" if dark else "k")
     for row, column in grid.framed:
         edge = Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, lw=2, ec="#D55E00")
         ax.add_patch(edge)

@@ -57,7 +57,7 @@ def run(
     """
     from slsgd_mx.cli.engines import current_engine
     from slsgd_mx.presets import change
-    from slsgd_mx.system.threads import VARIABLE, available_cores, set_threads
+    from slsgd_mx.system.threads import VARIABLE, set_threads
 
     engine = current_engine()
     path = find_configuration(file)
@@ -69,13 +69,14 @@ def run(
     asked = parse_changes(changes, stored.sizes)
     config = change(stored, {**asked, **engine.changes})
     usual = engine.threads("smoke" if config.sizes.data == "synthetic" else "paper")
-    before = None if threads or VARIABLE in os.environ else threads_of(path)
-    fits = before is not None and before <= available_cores()
+    decided = threads or VARIABLE in os.environ or config != stored
+    before = None if decided else threads_of(path)
+    fits = before is not None and before <= engine.threads("paper")
     set_threads(threads or (before if fits else usual))
     more = edited_plugins(stored, config)
     if before is not None and not fits:
         more.append(
-            f"this run was computed with {before} threads, more than there are cores here: its "
+            f"this run was computed with {before} threads, more than a process has cores here: its "
             f"numbers may differ in their last digits (--threads {before} is exact, and slow)"
         )
     warn_and_run(config, given(**asked), more, repeats, out, arrays or data_dir)
@@ -87,7 +88,7 @@ def threads_of(path: Path) -> Optional[int]:
 
     try:
         sessions = read_sessions(path if path.is_dir() else path.parent)
-    except RunError:  # damaged, and the configuration is what is needed
+    except (RunError, OSError):  # damaged, and the configuration is what is needed
         return None
     found = sessions[-1].get("threads") if sessions else None
     return found if type(found) is int and COUNT.min <= found <= COUNT.max else None

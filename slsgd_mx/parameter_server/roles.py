@@ -63,6 +63,7 @@ def run_worker(
     """Train this worker's share of every epoch; return the result on worker 0, else None."""
     check_divisible(settings_of(config), cluster.servers)
     check_workers(cluster.workers, config.k)
+    folder = RunFolder(out, config)
     secret = Secret.from_environment(os.environ)
     node = Node(cluster, "worker", patience, secret)
     task = build_task(config, data_dir)
@@ -78,7 +79,7 @@ def run_worker(
         )
         say(f"worker {node.rank} of {cluster.workers}")
         if server.is_coordinator:
-            return _coordinate(config, task, server, out, listener, prefix)
+            return _coordinate(config, task, server, folder, listener, prefix)
         return _follow(config, task, server)
 
 
@@ -106,12 +107,12 @@ def _coordinate(
     config: RunConfig,
     task: Task,
     server: ParameterServerClient,
-    out: Path,
+    folder: RunFolder,
     listener: Optional[Listener],
     prefix: Optional[Path],
 ) -> RunResult:
     """Train as worker 0, which owns the run folder, commits epochs and ends the run for all."""
-    folder, cluster = RunFolder(out, config), server.node.cluster
+    cluster = server.node.cluster
     engine = {"engine": "ps", "workers": cluster.workers, "servers": cluster.servers}
     try:
         if folder.finished():

@@ -57,10 +57,10 @@ from slsgd_mx.runs.stored_config import check_folder, read_config
 from slsgd_mx.system import files, slot_memory
 
 KEPT_CHECKPOINTS = 2
-LEFTOVERS = (  # patterns of temporary names of ours that a crash may leave
-    *(f"{name}.json.*tmp" for name in ("config", "manifest")),
-    *(f"{name}.*tmp" for name in ("metrics.csv", PUSHES, "DONE", "DIVERGED", "FAILED")),
-    *("model.params.*part.tmp", "checkpoint/writing.*tmp", slot_memory.LEFTOVERS),
+LEFTOVERS = (  # temporary names of ours that a crash may leave
+    *(f"{name}.json.tmp" for name in ("config", "manifest")),
+    *(f"{name}.tmp" for name in ("metrics.csv", PUSHES, "DONE", "DIVERGED", "FAILED")),
+    *("model.params.part.tmp", "checkpoint/writing.tmp", "checkpoint/writing.tmp.part.tmp"),
 )
 PUSH_COLUMNS = ("accepted", "refused", "missing", "skipped", "refused_devices")  # since last row
 COST_COLUMNS = ("training_seconds", "transfer_seconds", "aggregation_seconds", "bytes_sent")
@@ -92,7 +92,8 @@ class RunFolder:
             _take_lock(self._lock, self.path)
             if not (self.path / "config.json").exists():
                 files.write_atomically(self.path / "config.json", self.config.to_json().encode())
-            for path in [path for name in LEFTOVERS for path in self.path.glob(name)]:
+            slots = self.path.glob(slot_memory.LEFTOVERS)
+            for path in (*(self.path / name for name in LEFTOVERS), *slots):
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink()
         return self

@@ -97,8 +97,8 @@ def pack_runs(
         members[path.name if path.name in CLAIMS else f"theory/{path.name}"] = path
     if len(members) > MOST_MEMBERS:
         raise RunError(
-            f"nothing is packed, because these {len(finished):,} runs have {len(members):,} files, "
-            f"and an archive may hold {MOST_MEMBERS:,}: choose fewer runs with --where"
+            f"nothing is packed, because {len(finished):,} runs are {len(members):,} files, and an "
+            f"archive may hold {MOST_MEMBERS:,}: choose fewer runs with --where"
         )
     for name in members:
         if not _is_ours(name):

@@ -25,8 +25,7 @@ def check_folder(path: Path, config: RunConfig) -> None:
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file: choose another folder with --out")
     if not (path / "config.json").exists():
-        ours = {".lock", "checkpoint", "logs"}  # killed while creating it
-        ours.update(file.name for file in path.glob("config.json.*tmp"))
+        ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while creating it
         if path.is_dir() and {p.name for p in path.iterdir()} - ours:
             raise RunError(f"{path} is not empty and not a run: choose another with --out")
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import errno
+import fcntl
 import hashlib
 import io
 import json
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -130,17 +130,59 @@ def write_atomically(path: Path, content: bytes) -> None:
 def replacing(path: Path, suffix: str) -> Iterator[Path]:
     """Yield a new, empty file; rename it to `path` at the end, or delete it after an error.
 
-    Its name is new too, because another process may be writing the same file at this moment.
+    Whatever has its name, such as what a crash left or a link, is removed first, not written to;
+    another process that is writing the same file ends first.
     """
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}{suffix}")
-    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    beside = path.with_name(path.name + suffix)
+    handle = _create_locked(beside)
     try:
-        yield beside
-        os.replace(beside, path)
+        try:
+            yield beside
+            os.replace(beside, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                beside.unlink()
+            raise
         sync(path.parent)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            beside.unlink()
+        os.close(handle)
+
+
+def _create_locked(path: Path) -> int:
+    """Create a file and lock it, once nobody else has locked a file of that name."""
+    while True:
+        _remove_unlocked(path)
+        with contextlib.suppress(FileExistsError):
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            if _lock(handle, path):
+                return handle
+            os.close(handle)
+
+
+def _remove_unlocked(path: Path) -> None:
+    """Remove what has this name; wait as long as it is locked."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    except OSError:  # a link, or a file that we may not read
+        path.unlink()
+        return
+    try:
+        if _lock(handle, path):
+            path.unlink()
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, path: Path) -> bool:
+    """Wait for the lock of an open file; whether the file still has that name then."""
+    with contextlib.suppress(OSError):  # some file systems have no locks
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def sync(path: Path) -> None:

@@ -47,6 +47,7 @@ def test_a_configuration_of_0_1_0_gives_the_same_bytes():
     [
         (2, None, (), 2, False),
         (2, None, ("--threads", 1), 1, False),
+        (2, None, ("--set", "seed=1"), 1, False),  # another run
         (2, "3", (), 3, False),
         (999, None, (), 1, True),
         (-2, None, (), 1, False),
@@ -56,6 +57,24 @@ def test_a_configuration_of_0_1_0_gives_the_same_bytes():
 def test_a_run_is_repeated_with_as_many_threads(
     tiny, monkeypatch, stored, environment, words, used, warned
 ):
+    chosen = repeat_with_4_cores(tiny, monkeypatch, stored, environment)
+    result = call("runs/stored", "--out", "again", *words)
+    assert result.exit_code == 0 and chosen == [used], result.output
+    assert ("computed with 999 threads, more than a process has cores" in result.output) == warned
+
+
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)
+@pytest.mark.parametrize("workers, used", [(2, 2), (4, 1)])
+def test_workers_share_the_cores_when_a_run_is_repeated(tiny, monkeypatch, workers, used):
+    chosen = repeat_with_4_cores(tiny, monkeypatch, stored=2)
+    monkeypatch.setattr("slsgd_mx.parameter_server.launcher.launch", lambda *args, **options: None)
+    words = ["launch", "--workers", workers, "--", "run", "runs/stored", "--out", "again"]
+    CliRunner().invoke(main, [str(word) for word in words])
+    assert chosen == [used]
+
+
+def repeat_with_4_cores(tiny, monkeypatch, stored, environment=None):
+    """Store a run of so many threads; the list to which the threads of its repetition are added."""
     train(tiny(epochs=1), "runs/stored")
     manifest = Path("runs/stored/manifest.json")
     manifest.write_text(json.dumps({"sessions": [{"threads": 1}, {"threads": stored}]}))
@@ -65,9 +84,7 @@ def test_a_run_is_repeated_with_as_many_threads(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if environment:
         monkeypatch.setenv("OMP_NUM_THREADS", environment)
-    result = call("runs/stored", "--out", "again", *words)
-    assert result.exit_code == 0 and chosen == [used], result.output
-    assert ("computed with 999 threads, more than there are cores" in result.output) == warned
+    return chosen
 
 
 def test_changes_by_name_make_another_run(tiny):

@@ -133,7 +133,8 @@ def test_worker_0_continues_from_the_prefix(tiny, tmp_path, monkeypatch, prefix)
     monkeypatch.setattr(RunFolder, "adopt", lambda self, path: did.append(path))
     monkeypatch.setattr(roles, "run", lambda *arguments, **options: did.append("ran"))
     server = SimpleNamespace(node=SimpleNamespace(cluster=CLUSTER), end=lambda: did.append("end"))
-    roles._coordinate(tiny(), None, server, tmp_path / "run", None, prefix)
+    folder = RunFolder(tmp_path / "run", tiny())
+    roles._coordinate(tiny(), None, server, folder, None, prefix)
     assert did == [*([] if prefix is None else [prefix]), "ran", "end"]
 
 

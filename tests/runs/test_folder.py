@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import stat
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -55,13 +57,26 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     assert path.read_bytes() == b"old" and leftovers(tmp_path) == []
 
 
-def test_two_processes_may_write_the_same_file(tmp_path):
+def test_the_same_file_is_written_by_one_process_at_a_time(tmp_path):
     """Two equal commands that wait for the same runs draw their figure at the same moment."""
-    path = tmp_path / "figure.png"
-    with replacing(path, ".tmp") as ours, replacing(path, ".tmp") as theirs:
-        ours.write_bytes(b"ours")
-        theirs.write_bytes(b"theirs")
-    assert path.read_bytes() == b"ours" and leftovers(tmp_path) == []
+    path, began, order = tmp_path / "figure.png", threading.Event(), []
+
+    def write_too():
+        began.set()
+        with replacing(path, ".tmp") as beside:
+            order.append("second begins")
+            beside.write_bytes(b"second")
+
+    other = threading.Thread(target=write_too)
+    with replacing(path, ".tmp") as beside:
+        other.start()
+        began.wait()
+        time.sleep(0.2)
+        beside.write_bytes(b"first")
+        order.append("first ends")
+    other.join(20)
+    assert order == ["first ends", "second begins"]
+    assert path.read_bytes() == b"second" and leftovers(tmp_path) == []
 
 
 class Disk:
@@ -152,8 +167,7 @@ def test_arrays_come_back_bit_for_bit_or_are_an_error(tmp_path):
 
 
 def test_leftovers_of_a_crash_are_removed(folder, tiny):
-    of_older_versions = ("config.json.tmp", "checkpoint/writing.tmp.part.tmp")
-    for name in (*of_older_versions, "config.json.0a1b2c3d.tmp", "checkpoint/writing.tmp.4d.tmp"):
+    for name in ("config.json.tmp", "checkpoint/writing.tmp", "checkpoint/writing.tmp.part.tmp"):
         (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"half")
     with RunFolder(folder, tiny()):

@@ -321,7 +321,7 @@ def test_no_archive_is_packed_that_would_not_be_unpacked(home, tmp_path, monkeyp
         monkeypatch.setattr("slsgd_mx.runs.sharing.MOST_MEMBERS", most)
         pack_runs([run.path for run in load_runs(home)], home, tmp_path / "a.tar.gz")
 
-    with pytest.raises(RunError, match="these 2 runs have 12 files, and an archive may hold 11: "):
+    with pytest.raises(RunError, match="2 runs are 12 files, and an archive may hold 11: "):
         pack(11)
     assert not (tmp_path / "a.tar.gz").exists()
     pack(12)

@@ -282,7 +282,8 @@ def test_a_diverged_run_is_not_returned_for_other_data(computed, tmp_path):
 
 
 def test_worker_0_does_not_return_a_finished_run_for_other_data(computed, tmp_path):
-    (config, folder), server = computed, Mock()
+    (config, path), server = computed, Mock()
+    folder = RunFolder(path, config)
     tasks = [build_task(config, tmp_path / place) for place in ("ours", "theirs")]
     assert _coordinate(config, tasks[0], server, folder, None, None).resumed_from == 2
     with pytest.raises(RunError, match="was computed on other data"):
