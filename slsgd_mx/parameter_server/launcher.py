@@ -232,7 +232,7 @@ class _Roles:
             since = self._ended.setdefault(name, time.monotonic())
             if code == 0 and time.monotonic() - since < SAVING:
                 continue  # at the end the others exit shortly before worker 0 reports its end
-            if code == -signal.SIGABRT and FAILED_CHECK in self._tail(name, 20):
+            if code == -signal.SIGABRT and FAILED_CHECK in self._tail(name, 200):
                 raise MalformedError(f"{name} received a malformed message and aborted")
             end = "" if code == -signal.SIGKILL else self._tail(name, 1)
             raise LostError(f"{name} {how_it_ended(code)}" + (f" ({end})" if end else ""))

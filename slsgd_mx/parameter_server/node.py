@@ -150,13 +150,20 @@ def fill_free_memory(byte: int) -> None:
 class Node:
     """This process as a node of a cluster, which it joins and leaves with a ``with`` block.
 
-    Another node counts as lost after ``patience`` seconds without an answer or a heartbeat.
+    Another node counts as lost after ``patience`` seconds without an answer or a heartbeat.  A node
+    must be made before MXNet computes anything, because it sets environment variables: a thread of
+    MXNet that reads the environment while a variable is added to it may crash.
     """
 
     def __init__(
         self, cluster: Cluster, role: str, patience: float, secret: Optional[Secret] = None
     ) -> None:
         check_patience(patience)
+        os.environ.update(cluster.variables(role))
+        if cluster.host.startswith("127.") and "DMLC_INTERFACE" not in os.environ:
+            os.environ.setdefault("DMLC_NODE_HOST", cluster.host)  # else ps-lite looks for a device
+        os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(patience / 10)))
+        os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # never divide a shard
         self.cluster, self.role, self.patience, self.secret = cluster, role, patience, secret
         self.joining = max(JOINING, 4 * patience)
         self.lost = ""  # which node, once one is lost
@@ -164,7 +171,7 @@ class Node:
         self._left, self._lock = False, threading.Lock()
 
     def __enter__(self) -> Node:
-        from slsgd_mx.system.mxnet import mx  # before DMLC_ROLE is set: see that module
+        from slsgd_mx.system.mxnet import mx
 
         if not mx.runtime.Features().is_enabled("DIST_KVSTORE"):
             raise ConfigError(
@@ -172,11 +179,6 @@ class Node:
                 "of MXNet 1.9.1"
             )
         cluster = self.cluster
-        os.environ.update(cluster.variables(self.role))
-        if cluster.host.startswith("127.") and "DMLC_INTERFACE" not in os.environ:
-            os.environ.setdefault("DMLC_NODE_HOST", cluster.host)  # else ps-lite looks for a device
-        os.environ["PS_HEARTBEAT_INTERVAL"] = str(max(1, int(self.patience / 10)))
-        os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = str(2**31 - 1)  # never divide a shard
         others = f"{cluster.workers} worker(s) and {cluster.servers} server(s)"
         say(f"{self.role}: waiting for {others}, scheduler at {cluster.host}:{cluster.port}")
         self.kv = self.call("join", lambda: mx.kv.create("dist_async"), self.joining)

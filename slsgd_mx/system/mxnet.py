@@ -6,8 +6,8 @@ mxnet`` has three problems:
 - It reads ``np.bool``, which NumPy deprecated in 1.20 and removed in 1.24.  MXNet 1.9.1 and
   GluonNLP 0.10.0 use no other removed name (except ``np.int``, once, in ``mxnet.test_utils``).
 - If ``DMLC_ROLE`` is ``server`` or ``scheduler``, the import never returns: the process becomes a
-  parameter server that unpickles what the network sends.  So the variable is hidden during the
-  import.
+  parameter server that unpickles what the network sends.  So the variable says ``worker`` during
+  the import.  (Removing it would be unsafe while threads of MXNet read the environment.)
 - It emits two dozen deprecation warnings that a user can do nothing about.
 """
 
@@ -48,7 +48,9 @@ def _import(module: str, requirement: str, load: Callable) -> ModuleType:
 
     Raises an ImportError if it fails; one sentence says what to install.
     """
-    role = os.environ.pop("DMLC_ROLE", None)
+    role = os.environ.get("DMLC_ROLE", "worker")
+    if role != "worker":
+        os.environ["DMLC_ROLE"] = "worker"
     with warnings.catch_warnings():
         for category in NOISE:
             warnings.simplefilter("ignore", category)
@@ -63,7 +65,7 @@ def _import(module: str, requirement: str, load: Callable) -> ModuleType:
                 f"{module} is installed but its compiled library does not load: {error}."
             ) from error
         finally:
-            if role is not None:
+            if role != "worker":
                 os.environ["DMLC_ROLE"] = role
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.parameter_server import SMOKE, Roles, wait_until
+from helpers.parameter_server import PATIENCE, SMOKE, Roles, wait_until
 from helpers.run_folders import numbers
 from helpers.stranger import command, listeners, push, send
 
@@ -193,7 +193,9 @@ def test_malformed_messages_cost_restarts_that_are_counted(
             roles, (name, message) = attempts[-1], hits[progress.epoch]
             found = {n: listeners(child.process.pid) for n, child in roles.children.items()}
             addresses.extend(address for places in found.values() for address, _ in places)
-            send(found[name.replace("coordinator", roles.coordinator)][0][1], message, sender=77)
+            name = name.replace("coordinator", roles.coordinator)
+            send(found[name][0][1], message, sender=77)
+            roles.children[name].process.wait(PATIENCE)  # else later epochs might be reported first
 
     options = Options(2, 1, restarts=1)  # only losses without a further epoch count
     result = launch(config, tmp_path / "run", listener=listen, options=options)

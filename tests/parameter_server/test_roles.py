@@ -12,7 +12,7 @@ import pytest
 from slsgd_mx.core.collusion import Settings
 from slsgd_mx.core.server import Update
 from slsgd_mx.errors import LostError
-from slsgd_mx.parameter_server import client, launcher, node, roles
+from slsgd_mx.parameter_server import client, launcher, node, roles, secret
 from slsgd_mx.parameter_server.client import Overtaken, ParameterServerClient
 from slsgd_mx.parameter_server.launcher import FAILED_CHECK, Options, launch, play_role
 from slsgd_mx.parameter_server.losses import MalformedError
@@ -40,6 +40,30 @@ def test_the_fingerprint_depends_on_configuration_data_threads_and_versions(tiny
 def test_a_worker_with_other_data_has_another_fingerprint(tiny):
     found = {roles.fingerprint(tiny(), SimpleNamespace(data_digest=digest)) for digest in "ab"}
     assert len(found) == 2
+
+
+# ---- the environment -----------------------------------------------------------------------
+
+
+class Computed(Exception):
+    """MXNet would compute now, and its threads would read the environment from now on."""
+
+
+def test_a_worker_sets_its_variables_before_mxnet_computes(tiny, monkeypatch, tmp_path):
+    """A thread of MXNet that reads the environment while a variable is added may crash."""
+    variables = {secret.VARIABLE: secret.new_secret()}
+
+    def compute(*arguments):
+        raise Computed
+
+    monkeypatch.setattr(node.os, "environ", variables)
+    monkeypatch.setattr(roles, "build_task", compute)
+    with pytest.raises(Computed):
+        roles.run_worker(tiny(), tmp_path / "run", None, CLUSTER, patience=20)
+    needed = {"DMLC_NODE_HOST": "127.0.0.1", "PS_HEARTBEAT_INTERVAL": "2"}
+    needed["MXNET_KVSTORE_BIGARRAY_BOUND"] = "2147483647"
+    assert {**variables, **CLUSTER.variables("worker"), **needed} == variables
+    assert len(variables) == 1 + 5 + 3
 
 
 # ---- a worker that loses another node ------------------------------------------------------
@@ -77,6 +101,7 @@ class Ended(BaseException):
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_worker_that_is_leaving_is_not_interrupted(monkeypatch, leaves):
+    monkeypatch.setattr(node.os, "environ", {})
     lost = Node(CLUSTER, "worker", 15)
     lost.kv = SimpleNamespace(handle=1)
 

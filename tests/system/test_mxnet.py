@@ -46,10 +46,14 @@ def without(module):
 
 @pytest.mark.parametrize("role", ["server", "scheduler"])
 def test_import_never_becomes_a_parameter_server(role):
+    """Nor does it remove a variable, which may crash a thread of MXNet that reads another."""
     done = run_fresh(
         """
         import os
-        from slsgd_mx.system.mxnet import mx
+        import numpy  # which removes variables of its own
+        os.unsetenv = None
+        from slsgd_mx.system.mxnet import import_gluonnlp, mx
+        import_gluonnlp()
         print(os.environ["DMLC_ROLE"], mx.nd.ones((2,)).sum().asscalar())
         """,
         DMLC_ROLE=role,
