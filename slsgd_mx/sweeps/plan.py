@@ -105,7 +105,12 @@ def make_plan(figures: Mapping[str, Sequence[RunConfig]], home: Path, share: boo
         if step is not None and (step.outcome.state != "done" or step.has_model):
             prefixes[prefix] = step
             steps[run] = replace(steps[run], prefix=step)
-    ordered = {**prefixes, **{run: steps[run] for run in wanted if run not in prefixes}}
+    ordered: Dict[RunConfig, Step] = {}
+    for run in wanted:  # a prefix just before its first run: if the sweep is stopped, runs are done
+        step = prefixes.get(run, steps[run])
+        if step.prefix is not None:
+            ordered.setdefault(step.prefix.config, step.prefix)
+        ordered.setdefault(run, step)
     unshared = sum(alone[run] for runs in figures.values() for run in runs)
     return Plan(home, list(ordered.values()), unshared)
 

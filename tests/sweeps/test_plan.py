@@ -39,16 +39,16 @@ def test_equal_runs_and_equal_prefixes_are_computed_once(run, tmp_path):
     figures = {"fig1": [one, half], "fig2": [half, trimmed, constant]}
     plan = make_plan(figures, tmp_path)
     shared, shared_trimmed = prefix_of(one), prefix_of(trimmed)
-    assert listed(plan) == [
+    assert listed(plan) == [  # a sweep that is stopped has finished runs, not only prefixes
         (shared, 4, None),
-        (shared_trimmed, 4, None),
         (one, 2, shared),
         (half, 2, shared),
+        (shared_trimmed, 4, None),
         (trimmed, 2, shared_trimmed),
         (constant, 6, None),
     ]
-    assert [step.wanted for step in plan.steps] == [False, False, True, True, True, True]
-    assert [step.start for step in plan.steps] == [0, 0, 4, 4, 4, 0]
+    assert [step.wanted for step in plan.steps] == [False, True, True, False, True, True]
+    assert [step.start for step in plan.steps] == [0, 4, 4, 0, 4, 0]
     assert plan.epochs == 4 + 4 + 2 + 2 + 2 + 6
     assert plan.epochs_unshared == 2 * 6 + 3 * 6
     assert plan.to_do == plan.steps and plan.home == tmp_path
@@ -82,16 +82,16 @@ def test_only_missing_epochs_are_planned(run, tmp_path):
     plan = make_plan({"a": [one, half, fifth], "b": [half, alone]}, tmp_path)
     shared, shared_alone = prefix_of(fifth), prefix_of(alone)
     assert listed(plan) == [
-        (shared, 2, None),
-        (shared_alone, 4, None),
         (one, 0, None),
         (half, 3, None),
+        (shared, 2, None),
         (fifth, 2, shared),
+        (shared_alone, 4, None),
         (alone, 2, shared_alone),
     ]
     assert plan.epochs == 2 + 4 + 0 + 3 + 2 + 2
     assert plan.epochs_unshared == (0 + 3 + 6) + (3 + 6)
-    assert [step.config for step in plan.to_do] == [shared, shared_alone, half, fifth, alone]
+    assert [step.config for step in plan.to_do] == [half, shared, fifth, shared_alone, alone]
 
 
 @pytest.mark.parametrize("epoch, diverged, left", [(4, False, 2), (2, True, 0)])
@@ -128,8 +128,8 @@ def test_a_failed_run_is_no_reason_to_try_again(run, tmp_path):
         (keep(tmp_path / config.slug, config) / "FAILED").write_text("no update was applied")
     plan = make_plan({"a": [failed, waiting]}, tmp_path)
     assert [(s.config, s.outcome.state, s.can_go_on) for s in plan.steps] == [
-        (prefix_of(waiting), "failed", False),
         (failed, "failed", False),
+        (prefix_of(waiting), "failed", False),
         (waiting, "missing", False),
     ]
     pool = SimpleNamespace(run=lambda jobs, listener: {})
