@@ -31,6 +31,30 @@ def test_the_tests_it_names_exist(name):
     assert any(f"def {name}(" in path.read_text(encoding="utf-8") for path in files)
 
 
+def test_the_stated_parameters_are_all_there_are_with_their_defaults():
+    section = TEXT.split("## Parameters")[1].split("##")[0]
+    stated, used = {}, {}
+    for row in re.findall(r"^\| `.*", section, re.M):
+        names, defaults, others = (re.findall("`(.+?)`", cell) for cell in row.split("|")[1:4])
+        for name in names:
+            stated[name] = sorted([*defaults, *others])
+    for name, entry in {**RULES, **PRE_AGGREGATIONS, **ATTACKS}.items():
+        for key, parameter in entry.parameters.items():
+            default = parameter.default
+            shown = key if default is None else f"{key}={default:{'' if key == 'of' else 'g'}}"
+            used.setdefault(name, []).append(shown)
+    assert stated == {name: sorted(keys) for name, keys in used.items()}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_the_stated_starts_and_scales_are_the_defaults(name):
+    row = re.search(rf"^\|[^|]*`{name}`.*", TEXT.split("## Parameters")[1].split("##")[0], re.M)
+    start = re.search("`start` is (fresh|pulled)", row[0]) if row else None
+    assert ATTACKS[name].start == (start[1] if start else "pulled")
+    scale = re.search("`scale` is ([0-9]+)", row[0]) if row else None
+    assert ATTACKS[name].scale == (float(scale[1]) if scale else 1)
+
+
 def test_the_stated_ranges_are_the_legal_ones():
     rows = read_rules()
     assert list(rows) == sorted(RULES, key=list(rows).index)
