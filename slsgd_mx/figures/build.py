@@ -34,7 +34,7 @@ from slsgd_mx.figures.panels import (
     remarks_on,
     title_of,
 )
-from slsgd_mx.figures.plot import Curve, Panel, draw
+from slsgd_mx.figures.plot import Curve, Panel, band_of_known, draw
 from slsgd_mx.figures.style import literal
 from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
@@ -319,8 +319,8 @@ def _reach(
 ) -> Tuple[List[Panel], Table]:
     """Epochs to the loss over alpha, and a row for each line, alpha and seed."""
     loss, alphas, repeats = loss_to_reach(figure, variant), variant.alphas, len(variant.seeds)
-    columns = ["curve", "alpha", "rule", "attack", "seed", "loss_to_reach", "epochs_to_reach"]
-    columns += ["epochs_computed", *PROOF]
+    columns = ["curve", "alpha", "b", "q", "gamma", "passes", "rule", "attack", "seed"]
+    columns += ["loss_to_reach", "epochs_to_reach", "epochs_computed", *PROOF]
     curves, rows = [], []
     for line in members:
         epochs = np.full((repeats, len(alphas)), np.nan)
@@ -330,14 +330,24 @@ def _reach(
                 at = epochs_to(outcome.rows, loss) if outcome.state == "done" else math.inf
                 epochs[index % repeats, index // repeats] = at
                 reached = "never" if math.isinf(at) else f"{at:g}"
-                cells = [plain(line.label), f"{run.alpha:g}", plain(run.rule)]
+                cells = [plain(line.label), f"{run.alpha:g}", str(run.b), str(run.q)]
+                cells += [f"{run.gamma:g}", str(run.passes), plain(run.rule)]
                 cells += [plain(run.attack or "none"), str(run.seed), f"{loss:g}", reached]
                 rows.append([*cells, outcome.rows[-1]["epoch"], *proofs[run]])
-        missing = int(np.isnan(epochs).sum())
-        remark = f"{missing} of {epochs.size} missing" if missing else ""
-        curves.append(Curve(line.label, np.array(alphas), epochs, remark=remark))
+        curves.append(reach_curve(line.label, alphas, epochs))
     longest = max(run.epochs for line in members for run in line.runs)
     return [reach_panel(curves, loss, longest)], (columns, rows)
+
+
+def reach_curve(label: str, alphas: Sequence[float], epochs: np.ndarray) -> Curve:
+    """Epochs to a loss, (repeats, alphas): NaN if a run is missing, infinite if never reached.
+
+    A point is the mean of the repeats that are there, and the legend says how many are not.
+    """
+    missing = int(np.isnan(epochs).sum())
+    remark = f"{missing} of {epochs.size} missing" if missing else ""
+    summary = band_of_known(epochs) if missing else None
+    return Curve(label, np.array(alphas), epochs, remark=remark, summary=summary)
 
 
 def reach_panel(curves: Sequence[Curve], loss: float, longest: int) -> Panel:

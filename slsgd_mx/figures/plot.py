@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Curve:
     y: np.ndarray  # (points,) or (repeats, points)
     style: int | None = None
     remark: str = ""  # for the legend
-    summary: np.ndarray | None = None  # minimum, mean and maximum, if the repeats are not known
+    summary: np.ndarray | None = None  # minimum, mean and maximum, if not those of all repeats
 
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
@@ -81,6 +82,13 @@ def band(curve: Curve) -> np.ndarray:
     with np.errstate(all="ignore"):  # NaN and infinity are data here
         y = np.where(np.abs(curve.y) > _HUGE, np.copysign(np.inf, curve.y), curve.y)
         return np.stack([y.min(axis=0), y.mean(axis=0), y.max(axis=0)])
+
+
+def band_of_known(y: np.ndarray) -> np.ndarray:
+    """The same of the repeats that are not NaN, (repeats, points); for `Curve.summary`."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where all repeats are NaN
+        return np.stack([np.nanmin(y, axis=0), np.nanmean(y, axis=0), np.nanmax(y, axis=0)])
 
 
 def frame(bands: Sequence[np.ndarray], log: bool = False) -> tuple[float, float]:

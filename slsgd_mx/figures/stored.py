@@ -14,9 +14,9 @@ import numpy as np
 
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.build import PROOF, SYNTHETIC, metric_figure, reach_panel
+from slsgd_mx.figures.build import PROOF, SYNTHETIC, metric_figure, reach_curve, reach_panel
 from slsgd_mx.figures.declarations import FIGURES, IID, ReachFigure, file_name, full_title
-from slsgd_mx.figures.plot import Curve, Panel
+from slsgd_mx.figures.plot import Panel
 from slsgd_mx.figures.variants import Line, Variant
 from slsgd_mx.runs.metrics import Row
 from slsgd_mx.runs.status import Outcome
@@ -157,12 +157,32 @@ def _metric_panels(name: str, runs: Dict[StoredRun, List[Row]]) -> List[Panel]:
     members: Dict[str, Dict[str, List[StoredRun]]] = {}
     for run in runs:
         members.setdefault(run.group, {}).setdefault(run.curve, []).append(run)
+    seeds = sorted({run.seed for run in runs})
     lines = {
-        group: [Line(label, {}, tuple(same)) for label, same in curves.items()]
+        group: [Line(label, {}, _with_missing(same, seeds)) for label, same in curves.items()]
         for group, curves in members.items()
     }
-    outcomes: Dict[Any, Outcome] = {run: Outcome("done", rows=rows) for run, rows in runs.items()}
+    last = max(int(rows[-1]["epoch"]) for rows in runs.values())
+    outcomes: Dict[Any, Outcome] = {
+        run: _outcome(runs.get(run, []), last)
+        for each in lines.values()
+        for line in each
+        for run in line.runs
+    }
     return metric_figure(replace(FIGURES[name], derived=()), lines, outcomes)[0]
+
+
+def _with_missing(runs: List[StoredRun], seeds: Sequence[int]) -> Tuple[Any, ...]:
+    """The runs of a curve, and stand-ins for the seeds that only other curves have."""
+    found = {run.seed for run in runs}
+    return (*runs, *(replace(runs[0], seed=seed) for seed in seeds if seed not in found))
+
+
+def _outcome(rows: List[Row], last: int) -> Outcome:
+    """What became of a run; one that ends before the last epoch of the figure diverged."""
+    if not rows:
+        return Outcome("missing")
+    return Outcome("done" if int(rows[-1]["epoch"]) == last else "diverged", rows=rows)
 
 
 def _reach_panels(rows: List[Row]) -> List[Panel]:
@@ -172,9 +192,9 @@ def _reach_panels(rows: List[Row]) -> List[Panel]:
     for row in rows:
         at = math.inf if row["epochs_to_reach"] == "never" else float(row["epochs_to_reach"])
         found.setdefault(row["curve"], {})[int(row["seed"]), float(row["alpha"])] = at
-    curves = [
-        Curve(label, np.array(alphas), [[at.get((s, a), math.nan) for a in alphas] for s in seeds])
-        for label, at in found.items()
-    ]
+    curves = []
+    for label, at in found.items():
+        epochs = np.array([[at.get((seed, a), math.nan) for a in alphas] for seed in seeds])
+        curves.append(reach_curve(label, alphas, epochs))
     longest = max(int(row["epochs_computed"]) for row in rows)
     return [reach_panel(curves, float(rows[0]["loss_to_reach"]), longest)]

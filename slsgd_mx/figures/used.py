@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.figures.panels import joined
-from slsgd_mx.figures.plot import Curve, Panel
+from slsgd_mx.figures.plot import Curve, Panel, band_of_known
 from slsgd_mx.figures.variants import Line
 from slsgd_mx.runs.pushes import Pushes, by_epoch, read_pushes
 
@@ -36,7 +36,9 @@ def used_panels(
             attacked = any(row.poisoned for each in known.values() for row in each)
             for name, (epochs, values) in found.items():
                 if attacked or name != "poisoned_used":
-                    curves[name].append(Curve(line.label, epochs, values, styles[line.label]))
+                    summary = band_of_known(values)  # an epoch may have no poisoned push
+                    style = styles[line.label]
+                    curves[name].append(Curve(line.label, epochs, values, style, summary=summary))
             for run, recorded in known.items():
                 rows += [_cells(group, line.label, run, row) for row in recorded]
         for name, drawn in curves.items():

@@ -75,7 +75,8 @@ def from_csv(figures: Sequence[StoredFigure]) -> Dict[str, Any]:
             metrics.update(dict.fromkeys(known))
             numbers = {name: rounded(float(line[name]) for line in lines) for name in known}
             last = lines[-1].get("epoch") or lines[-1].get("epochs_computed")
-            symbols = {name: _cell(getattr(run, name)) for name in CSV_SYMBOLS}
+            told = [name for name in CSV_SYMBOLS if name in lines[-1]]
+            symbols = {name: _cell(getattr(run, name)) for name in told}
             rows.append(
                 {
                     "name": readable(", ".join(filter(None, words))),

@@ -17,6 +17,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures import build, style
 from slsgd_mx.figures.build import draw_figure, plain
 from slsgd_mx.figures.declarations import FIGURES, file_name, full_title, legend
+from slsgd_mx.figures.plot import band
 from slsgd_mx.figures.stored import read_figure
 from slsgd_mx.figures.variants import Variant, groups, runs_of
 
@@ -269,6 +270,43 @@ def test_epochs_to_a_loss(tmp_path, drawn):
     reached = {(r["curve"], r["alpha"], r["seed"]): r["epochs_to_reach"] for r in rows}
     assert reached["b=2", "0.6", "1"] == "2" and reached["b=3", "0.8", "1"] == "never"
     assert {r["loss_to_reach"] for r in rows} == {"0.1"} and len(rows) == 18
+
+
+def test_points_of_a_missing_seed_are_means_of_the_others(tmp_path, drawn):
+    """From run folders and from the table alone; the legend says that a run is missing."""
+    store_all(tmp_path, "fig5", value=lambda run, point: 9.0 if run.b == 4 else 1 / point)
+    for b in (2, 4):
+        lost = next(r for r in runs_of(FIGURES["fig5"], SMALL) if (r.b, r.seed) == (b, 1))
+        shutil.rmtree(tmp_path / lost.slug)
+    done = draw_figure("fig5", replace(SMALL, loss=0.5), tmp_path, tmp_path / "out")
+    for (panel,) in (drawn[0][0], read_figure("fig5", done.files[-1]).panels):
+        assert [curve.remark for curve in panel.curves] == ["1 of 6 missing", "", "1 of 6 missing"]
+        b2, b3, b4 = (band(curve) for curve in panel.curves)
+        assert b2.tolist() == b3.tolist() == [[4, 4, 4]] * 3
+        assert (b4 == math.inf).all()  # a triangle: it was never reached
+        assert np.isnan(panel.curves[0].y).sum() == 1
+    row = read(done.files[-1])[-1]
+    wanted = {"b": "4", "q": "2", "gamma": "0.1", "passes": "1", "attack": "label-flip"}
+    assert {name: row[name] for name in wanted} == wanted
+
+
+def test_a_table_alone_says_which_seeds_are_missing_or_diverged(tmp_path, drawn):
+    store_all(tmp_path, "fig12")
+    path = draw_figure("fig12", SMALL, tmp_path, tmp_path / "out").files[-1]
+    header, *lines = path.read_text().splitlines()
+    curve, epoch, seed = (header.split(",").index(name) for name in ("curve", "epoch", "seed"))
+    names = list(dict.fromkeys(line.split(",")[curve] for line in lines))
+
+    def stays(line):
+        cells = line.split(",")
+        lost = cells[curve] == names[0] and cells[seed] == "1"
+        ended = cells[curve] == names[1] and cells[seed] == "0" and int(cells[epoch]) > 4
+        return not lost and not ended
+
+    path.write_text("\n".join([header, *filter(stays, lines)]) + "\n")
+    for panel in read_figure("fig12", path).panels:
+        remarks = [each.remark for each in panel.curves]
+        assert remarks == ["1 of 2 missing", "1 of 2 diverged", *[""] * (len(names) - 2)]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, drawn):

@@ -10,7 +10,9 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures import build
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
-from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.figures.plot import band
+from slsgd_mx.figures.used import used_panels
+from slsgd_mx.figures.variants import Variant, groups, runs_of
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.pushes import FILE, Pushes, by_epoch, read_pushes, to_text
 
@@ -48,6 +50,23 @@ def test_panels_show_poisoned_used_and_honest_lost(tmp_path, monkeypatch):
         ("trimmed-mean", "none"),
         ("trimmed-mean", "label-flip"),
     }
+
+
+def test_an_epoch_without_poisoned_pushes_of_one_seed_has_the_mean_of_the_others(tmp_path):
+    """As with poisoned devices, of which an epoch may select none."""
+    line = groups(FIGURES["fig3"], VARIANT)["$q=2$"][1]
+    folders = {run: tmp_path / str(run.seed) for run in line.runs}
+    for run, folder in folders.items():
+        rows = made_up(run)
+        poisoned = () if run.seed == 0 else rows[1].poisoned
+        rows[1] = Pushes(2, rows[1].devices, poisoned, rows[1].used)
+        rows[2] = Pushes(3, rows[2].devices, (), rows[2].used)
+        folder.mkdir()
+        (folder / FILE).write_text(to_text(rows))
+    panels, _ = used_panels({"": [line]}, folders)
+    low, mean, high = band(panels[0].curves[0])
+    assert mean == pytest.approx([0.1, 0.1, math.nan, 0.1], nan_ok=True)
+    assert low == pytest.approx(high, nan_ok=True)
 
 
 def test_runs_that_recorded_nothing_have_no_picture(tmp_path, monkeypatch):
