@@ -33,9 +33,10 @@ def dist() -> None:
 
 def _play(role: Callable, *arguments: object) -> None:
     """Play a role; after a failure leave at once, because MXNet would wait for lost processes."""
-    from slsgd_mx.cli import failure, is_out_of_memory
+    from slsgd_mx.cli import Failure, failure, is_out_of_memory
     from slsgd_mx.errors import DivergedError, SlsgdError
     from slsgd_mx.parameter_server.node import Cluster
+    from slsgd_mx.plugins import explain_failure
 
     cluster = Cluster.from_environment(dict(os.environ))
     try:
@@ -47,7 +48,10 @@ def _play(role: Callable, *arguments: object) -> None:
         shown.show()
         code = shown.exit_code
     except Exception as error:
-        if is_out_of_memory(error):
+        plugins = explain_failure(error)
+        if plugins:
+            Failure(plugins, 1).show()
+        elif is_out_of_memory(error):
             failure(error).show()
         else:
             traceback.print_exc()

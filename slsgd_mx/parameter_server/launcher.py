@@ -28,7 +28,7 @@ from slsgd_mx.parameter_server.losses import Losses, MalformedError
 from slsgd_mx.parameter_server.node import Cluster, check_patience, check_workers, say
 from slsgd_mx.parameter_server.secret import VARIABLE, new_secret
 from slsgd_mx.runs.folder import RunFolder
-from slsgd_mx.system.files import disk_errors
+from slsgd_mx.system.files import disk_errors, open_log
 from slsgd_mx.system.precision import check_precision
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended, is_stopped, tail
 from slsgd_mx.system.slot_memory import sharing, slot_limit
@@ -157,8 +157,8 @@ class _Roles:
 
     def _start(self, name: str, cluster: Cluster) -> None:
         role = name.split("-")[0]
-        with open(self.logs / f"{name}.log", "ab") as log:
-            self._log_starts[name] = log.tell()
+        with open_log(self.logs / f"{name}.log") as log:
+            self._log_starts[name] = log.seek(0, os.SEEK_END)
             threads = thread_count() if role == "worker" else 1
             memory = sharing(cluster.servers) if role == "server" else {}
             child = Child(threads, log, signal.SIGKILL, **{VARIABLE: self._secret, **memory})

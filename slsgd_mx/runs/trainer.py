@@ -165,10 +165,10 @@ def run(
                 run_folder.mark_diverged(t)
             saver.keep(t, server.values(), tally)
             notify(Progress(t, config, seconds, report.units, metrics))
+            signals.check()  # for an interrupt that arrived while saving
         run_folder.finish(server.values())
     except BaseException:  # including Ctrl-C and a full disk: save what was computed
-        with signals.held():
-            saver.write()
+        saver.write()
         raise
     return RunResult(run_folder.path, run_folder.rows(), resumed_from=start)
 
@@ -261,6 +261,7 @@ class _Checkpointer:
             self.write()
 
     def write(self) -> None:
-        if self.kept is not None:
-            self.run_folder.save_checkpoint(*self.kept)
-            self.kept, self.written_at = None, time.monotonic()
+        with signals.held():  # a save that is interrupted would be made again at once
+            if self.kept is not None:
+                self.run_folder.save_checkpoint(*self.kept)
+                self.kept, self.written_at = None, time.monotonic()

@@ -32,9 +32,9 @@ from typing import Callable, Iterator, Optional, Tuple
 
 from slsgd_mx import errors
 from slsgd_mx.errors import DivergedError, SlsgdError
-from slsgd_mx.plugins import load_inherited
+from slsgd_mx.plugins import explain_failure, load_inherited
 from slsgd_mx.system import signals
-from slsgd_mx.system.files import disk_errors
+from slsgd_mx.system.files import disk_errors, open_log
 from slsgd_mx.system.processes import Message, Report
 from slsgd_mx.validation import require
 
@@ -105,7 +105,9 @@ def do(job: Message, report: Report) -> Tuple[Message, int]:
         ours = (c.__name__ for c in type(error).__mro__ if c.__module__ == errors.__name__)
         return {"status": "failed", "why": str(error), "kind": next(ours)}, error.exit_code
     except Exception as error:
-        return {"status": "failed", "why": f"{type(error).__name__}: {error}", "kind": ""}, 1
+        plugins = explain_failure(error)  # such an error repeats itself: no reason to try again
+        why, kind = (plugins, "RunError") if plugins else (f"{type(error).__name__}: {error}", "")
+        return {"status": "failed", "why": why, "kind": kind}, 1
 
 
 def find(name: str) -> Callable:
@@ -128,7 +130,8 @@ def _logging_to(path: Optional[str]) -> Iterator[None]:
         log = Path(path)
         with disk_errors(log.parent):
             log.parent.mkdir(parents=True, exist_ok=True)
-            with open(log, "w") as file:
+            with open_log(log) as file:
+                file.truncate(0)
                 os.dup2(file.fileno(), 2)
                 os.dup2(file.fileno(), 1)
     try:

@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import IO, Any, Dict, Iterable, Iterator, Sequence
 
@@ -21,6 +22,7 @@ import numpy as np
 from slsgd_mx.errors import DiskError, RunError
 
 Values = Dict[str, np.ndarray]
+LONGEST_WRITE = 30.0  # seconds to wait for another process that writes the same file
 
 
 def save_arrays(path: Path, values: Values) -> None:
@@ -109,13 +111,30 @@ def digest(path: Path) -> str:
 
 
 def open_lock(path: Path, make: bool = True) -> IO[str]:
-    """Open a lock file; never through a link, without waiting, and without changing a byte."""
+    """Open a lock file without changing a byte."""
     flags = os.O_RDWR | os.O_CREAT if make else os.O_RDONLY
-    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    return os.fdopen(_open_regular(path, flags), "r+" if make else "r")
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Open a log to write at its end; a link that has its name is removed, not followed."""
+    if path.is_symlink():
+        path.unlink()
+    return os.fdopen(_open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def _open_regular(path: Path, flags: int) -> int:
+    """Open a file: never through a link, and without waiting for the other end of a pipe."""
+    try:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a pipe
+            raise
+        raise RunError(f"{path} is not a file: move it away") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise RunError(f"{path} is not a file: move it away")
-    return os.fdopen(handle, "r+" if make else "r")
+    return handle
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -131,7 +150,7 @@ def replacing(path: Path, suffix: str) -> Iterator[Path]:
     """Yield a new, empty file; rename it to `path` at the end, or delete it after an error.
 
     Whatever has its name, such as what a crash left or a link, is removed first, not written to;
-    another process that is writing the same file ends first.
+    another process that is writing the same file ends first, unless it takes too long.
     """
     beside = path.with_name(path.name + suffix)
     handle = _create_locked(beside)
@@ -160,12 +179,14 @@ def _create_locked(path: Path) -> int:
 
 
 def _remove_unlocked(path: Path) -> None:
-    """Remove what has this name; wait as long as it is locked."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Remove what has this name; wait while it is locked."""
+    try:  # for writing, without which network file systems do not lock
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
-    except OSError:  # a link, or a file that we may not read
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EACCES):  # a link, or not ours to open
+            raise
         path.unlink()
         return
     try:
@@ -176,9 +197,19 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _lock(handle: int, path: Path) -> bool:
-    """Wait for the lock of an open file; whether the file still has that name then."""
-    with contextlib.suppress(OSError):  # some file systems have no locks
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    """Wait for the lock of an open file; whether the file still has that name then.
+
+    After ``LONGEST_WRITE`` seconds, or where a file system has no locks, it does without: whoever
+    has the lock may be suspended, or have lost its handle when it was interrupted.
+    """
+    give_up = time.monotonic() + LONGEST_WRITE
+    with contextlib.suppress(OSError):
+        while time.monotonic() < give_up:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:

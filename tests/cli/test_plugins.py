@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from slsgd_mx.cli import COMMANDS, main
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.plugins import load_plugin
 from slsgd_mx.presets import preset
 from slsgd_mx.runs.pushes import read_pushes
 from slsgd_mx.system.child import do
@@ -38,8 +39,12 @@ class Points(Task):
     def evaluate(self):
         return {"distance": float(np.abs(self.values["x"] - self.points.mean(axis=0)).max())}
 """
+BROKEN = """from slsgd_mx import register_attack
 
-
+@register_attack('broken')
+def broken(seen):
+    return seen.nu
+"""
 pytestmark = pytest.mark.usefixtures("elsewhere", "fresh_plugins")
 
 
@@ -240,11 +245,20 @@ def test_what_a_plugin_lacks_when_it_trains_is_said_with_its_name(line, said):
     assert result.exit_code == 1 and said in result.output and line in result.output
 
 
+def test_an_error_of_a_plugin_in_a_child_process_is_told_with_its_lines(tiny):
+    """It ends a run of the parameter server too, which would otherwise try again and again."""
+    Path("broken.py").write_text(BROKEN)
+    load_plugin("broken.py")
+    config = tiny(epochs=1, q=1, b=1, attack="broken").to_json()
+    job = {"do": "slsgd_mx.sweeps.job:train", "config": config, "folder": str(Path("run"))}
+    job.update(data_dir=None, prefix=None, engine=None)
+    end, code = do(job, lambda **message: None)
+    assert (end["status"], end["kind"], code) == ("failed", "RunError", 1)
+    assert "AttributeError in plug-in broken.py" in end["why"] and "seen.nu" in end["why"]
+
+
 def test_an_error_in_a_plugin_shows_its_lines_and_no_others():
-    Path("broken.py").write_text(
-        "from slsgd_mx import register_attack\n\n"
-        "@register_attack('broken')\ndef broken(seen):\n    return seen.nu\n"
-    )
+    Path("broken.py").write_text(BROKEN)
     result = call(f"cifar {TINY} --epochs 1 --q 1 --b 1 --plugin broken.py --attack broken")
     assert result.exit_code == 1
     lines = result.output.splitlines()

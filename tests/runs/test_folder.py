@@ -15,10 +15,12 @@ from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS, RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.records import load_run
+from slsgd_mx.system import files
 from slsgd_mx.system.files import (
     digest,
     disk_errors,
     load_arrays,
+    open_log,
     replacing,
     save_arrays,
     write_atomically,
@@ -77,6 +79,29 @@ def test_the_same_file_is_written_by_one_process_at_a_time(tmp_path):
     other.join(20)
     assert order == ["first ends", "second begins"]
     assert path.read_bytes() == b"second" and leftovers(tmp_path) == []
+
+
+def test_a_writer_that_never_ends_does_not_stop_the_others(tmp_path, monkeypatch):
+    """It is suspended, or was interrupted between locking the file and remembering it."""
+    monkeypatch.setattr(files, "LONGEST_WRITE", 0.2)
+    lost = files._create_locked(tmp_path / "file.tmp")
+    write_atomically(tmp_path / "file", b"text")
+    assert (tmp_path / "file").read_bytes() == b"text" and leftovers(tmp_path) == []
+    os.close(lost)
+
+
+def test_a_log_is_written_through_no_link_and_no_pipe(tmp_path):
+    outside, log = tmp_path / "outside", tmp_path / "scheduler.log"
+    outside.write_text("precious")
+    log.symlink_to(outside)
+    for text in (b"one ", b"two"):
+        with open_log(log) as file:
+            file.write(text)
+    assert outside.read_text() == "precious" and log.read_text() == "one two"
+    log.unlink()
+    os.mkfifo(log)
+    with pytest.raises(RunError, match="scheduler.log is not a file: move it away"):
+        open_log(log)
 
 
 class Disk:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import os
+import signal
 import time
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ from slsgd_mx.runs.folder import RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.status import read_outcome
 from slsgd_mx.runs.trainer import train
+from slsgd_mx.system import signals
 from slsgd_mx.tasks.sizes import SIZES
 
 pytestmark = pytest.mark.parametrize("tiny", SIZES, indirect=True)
@@ -87,6 +90,32 @@ def test_interrupted_in_the_middle_of_an_epoch(unbroken, config, tmp_path, monke
     resumed = train(config, tmp_path / "run")
     assert resumed.resumed_from == 4
     assert numbers(resumed.folder) == numbers(unbroken.folder)
+
+
+def test_a_checkpoint_that_is_being_written_is_not_interrupted(
+    unbroken, config, tmp_path, monkeypatch
+):
+    """The interrupt comes afterwards; else the save would be made again, on top of itself."""
+    saved, save, before = [], RunFolder.save_checkpoint, signal.getsignal(signal.SIGINT)
+
+    def save_and_signal(self, t, *more):
+        if t == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        save(self, t, *more)
+        saved.append(t)
+
+    monkeypatch.setattr(RunFolder, "save_checkpoint", save_and_signal)
+    monkeypatch.setattr(signals, "_received", [])
+    signal.signal(signal.SIGINT, signals._handle)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "run", checkpoint_seconds=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signals._received.clear()
+    assert saved == [1, 2, 3]
+    resumed = train(config, tmp_path / "run")
+    assert resumed.resumed_from == 3 and numbers(resumed.folder) == numbers(unbroken.folder)
 
 
 def test_rows_newer_than_the_checkpoint_are_computed_again(unbroken, config, tmp_path, monkeypatch):
