@@ -117,6 +117,7 @@ def _coordinate(
     try:
         if folder.finished():
             folder.check_data(task.data_digest)
+            folder.complete()
             result = RunResult(folder.path, folder.rows(), resumed_from=config.epochs)
         else:
             with folder:

@@ -88,6 +88,8 @@ def load_newest(folder: Path) -> Tuple[int, Optional[Values], Dict[str, Any]]:
         notes = dict(json.loads(values.pop("notes").tobytes()))
         if notes.pop("epoch") != _epoch(path):
             raise ValueError("it names another epoch")
+        if not isinstance(notes.get("digests", {}), dict):
+            raise ValueError("it has no digests")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         why = "it has no notes" if isinstance(error, KeyError) else error
         raise RunError(

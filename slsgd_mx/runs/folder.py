@@ -24,6 +24,7 @@ import fcntl
 import itertools
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import IO, Any, Dict, List, Optional, Sequence, Tuple
 
@@ -57,6 +58,7 @@ from slsgd_mx.runs.stored_config import check_folder, read_config
 from slsgd_mx.system import files, slot_memory
 
 KEPT_CHECKPOINTS = 2
+LOOKING = 1.0  # seconds for which others may look at a lock
 LEFTOVERS = (  # temporary names of ours that a crash may leave
     *(f"{name}.json.tmp" for name in ("config", "manifest")),
     *(f"{name}.tmp" for name in ("metrics.csv", PUSHES, "DONE", "DIVERGED", "FAILED")),
@@ -219,10 +221,12 @@ class RunFolder:
                 raise RunError(f"{prefix} is not finished, but {self.path} continues it")
         except DivergedError:
             rows = other.rows_until_divergence()
+            self._keep_aside()
             self._write_rows(rows)
             self._write_pushes(read_pushes(prefix))
             self.mark_diverged(int(rows[-1]["epoch"]))
         values = other.model()
+        self._keep_aside()
         self._write_rows(other.rows())
         self._write_pushes(read_pushes(prefix))
         write_sessions(self.path, [{"prefix": prefix.name, **s} for s in other.sessions()])
@@ -379,12 +383,19 @@ def _check_columns(columns: Sequence[str], config: RunConfig) -> None:
 
 
 def _take_lock(lock: IO[str], path: Path) -> None:
-    """Lock an open file; if another process holds it, close it and raise an InUseError."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise InUseError(f"{path} is in use by another process") from None
+    """Lock an open file; if another process holds it, close it and raise an InUseError.
+
+    Whoever looks whether a run is running has the lock for a moment.
+    """
+    give_up = time.monotonic() + LOOKING
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                lock.close()
+                raise InUseError(f"{path} is in use by another process") from None
+            time.sleep(0.01)
 
 
 def _agree(row: Row, stored: Dict[str, str]) -> bool:

@@ -16,6 +16,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.system.files import read_text
 
 Row = Dict[str, str]
+MOST_ROWS = 1_000_000  # for which a gigabyte of memory suffices
 WHERE_ROWS_ARE = re.compile(r"\bare in .*metrics\.csv")  # in DIVERGED and FAILED
 
 
@@ -26,6 +27,8 @@ def read_metrics(folder: Path) -> List[Row]:
         return []
     text = read_text(path)
     whole = text[: text.rfind("\n") + 1]
+    if whole.count("\n") > MOST_ROWS:
+        raise RunError(f"{path} is damaged: it has more than {MOST_ROWS:,} rows")
     try:
         return list(csv.DictReader(io.StringIO(whole)))
     except csv.Error as error:

@@ -8,12 +8,13 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Tuple, Union
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
+from slsgd_mx.frozen import FROZEN
 from slsgd_mx.runs.checkpoints import latest_epoch
 from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.manifest import read_manifest
@@ -21,7 +22,7 @@ from slsgd_mx.runs.metrics import Row, read_metrics, read_reason
 from slsgd_mx.runs.proof import problems, read_closing
 from slsgd_mx.system.files import open_lock, parse_json, read_text, warn
 
-STATUSES = ("done", "running", "interrupted", "diverged", "failed", "damaged")
+MOST_FOLDERS = 100
 NO_METRIC = {"epoch", "alpha", *PUSH_COLUMNS, *TIME_COLUMNS}
 
 
@@ -49,16 +50,15 @@ class Run:
     @functools.cached_property
     def symbols(self) -> Dict[str, Any]:
         """Every value of the configuration by name, those of the sizes included."""
-        return {
-            name: value
-            for key, entry in self.config.items()
-            for name, value in (entry.items() if isinstance(entry, dict) else [(key, entry)])
-        }
+        sizes = [entry for entry in self.config.values() if isinstance(entry, dict)]
+        inside = {name: value for entry in sizes for name, value in entry.items()}
+        return {**inside, **{k: v for k, v in self.config.items() if not isinstance(v, dict)}}
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The columns that measure the model."""
-        return tuple(name for name in self.columns if name not in NO_METRIC)
+        """The columns that measure the model: numbers, or empty."""
+        others = (name for name in self.columns if name not in NO_METRIC)
+        return tuple(name for name in others if self.columns[name].dtype.kind in "if")
 
     @property
     def last(self) -> Dict[str, float]:
@@ -101,9 +101,10 @@ def load_run(folder: Union[str, Path]) -> Run:
     ('done', array([1]), 2, 2)
     """
     folder = Path(folder)
-    config = _read_configuration(folder)
+    config, metrics = _read_configuration(folder)
     try:
         columns = to_columns(read_metrics(folder))
+        _check_columns(columns, metrics, folder)
         manifest = read_manifest(folder)
     except RunError as error:
         return Run(folder, config, {"sessions": []}, {}, "damaged", 0, str(error))
@@ -117,6 +118,19 @@ def load_run(folder: Union[str, Path]) -> Run:
     if status == "done" and rows < config.get("epochs", 0):
         status, why = "damaged", f"{folder / 'metrics.csv'} ends before the last epoch"
     return Run(folder, config, manifest, columns, status, max(rows, saved), why)
+
+
+def _check_columns(columns: Dict[str, np.ndarray], metrics: Sequence[str], folder: Path) -> None:
+    """Raise a RunError if epochs are not whole numbers, or a metric holds something else."""
+    kinds = {name: "if" for name in metrics if name in columns}
+    for name, legal in {**kinds, "epoch": "i"}.items() if columns else ():
+        values = columns.get(name, np.array([""]))
+        if values.dtype.kind not in legal:
+            numbers = "a number" if "f" in legal else "a whole number"
+            raise RunError(
+                f"{folder / 'metrics.csv'} is damaged: in the column {name!r} not every cell is "
+                f"{numbers}"
+            )
 
 
 def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
@@ -157,17 +171,23 @@ def load_runs(folder: Union[str, Path] = "runs") -> List[Run]:
 
 
 def find_folders(home: Path) -> List[Path]:
-    """The run folders below a folder, and links to others; a RunError if it does not exist."""
+    """The run folders below a folder, and links to others; a RunError if it does not exist.
+
+    Folders inside more than ``MOST_FOLDERS`` others are not searched.
+    """
     if not home.is_dir():
         raise RunError(f"{home} is not a folder: name one that holds run folders with --runs")
 
     found, links = {}, []
+    depth = len(home.parts) + MOST_FOLDERS
     for path, folders, files in os.walk(str(home)):
         folders[:] = [name for name in folders if name[0] != "."]  # an unpacking was killed
         if "config.json" in files or {"DONE", "metrics.csv"} <= {*files}:
             folders.clear()  # a run folder holds no other
             found[os.path.realpath(path)] = Path(path)
         links += [Path(path, name) for name in folders if os.path.islink(f"{path}/{name}")]
+        if len(Path(path).parts) >= depth:
+            folders.clear()
     for link in links:  # at last: a run that is here without one is not found twice
         if os.path.isfile(link / "config.json"):
             found.setdefault(os.path.realpath(link), link)
@@ -196,14 +216,18 @@ def _to_array(cells: List[str]) -> np.ndarray:
     return np.array(cells)
 
 
-def _read_configuration(folder: Path) -> Dict[str, Any]:
-    """config.json with today's names; as it is if something in it is not registered here."""
+def _read_configuration(folder: Path) -> Tuple[Dict[str, Any], Sequence[str]]:
+    """config.json with today's names, and the metrics of the run.
+
+    If something in it is not registered here, it is left as it is, and the metrics are not known.
+    """
     file = folder / "config.json"
     if not file.exists():
         raise RunError(f"{folder} holds no run: there is no config.json in it")
     try:
-        config = RunConfig.from_json(read_text(file)).to_dict()
-        return json.loads(json.dumps(config))  # tuples become lists, as in the file
+        config = RunConfig.from_json(read_text(file))
+        plain = json.loads(json.dumps(config.to_dict()))  # tuples become lists, as in the file
+        return plain, config.metrics
     except ConfigError:
         pass
     try:
@@ -217,7 +241,29 @@ def _read_configuration(folder: Path) -> Dict[str, Any]:
         if type(value) is not kind:
             wrong = f"{name}={value!r:.40} is not {legal}"
             raise RunError(f"{file} is not the configuration of a run: {wrong}")
-    return values
+    for name, value in values.items():
+        if not _is_legal(name, value):
+            wrong = f"{name}={value!r:.40} has a value of another kind"
+            raise RunError(f"{file} is not the configuration of a run: {wrong}")
+    return values, ()
+
+
+def _is_legal(name: str, value: Any) -> bool:
+    """Whether a value that this version cannot check is of the kind that others are."""
+    if isinstance(value, dict):
+        return name not in FROZEN and all(_is_plain(each) for each in value.values())
+    kinds = {bool: (bool,), int: (int, float), float: (int, float), str: (str,)}
+    usual = kinds.get(type(FROZEN.get(name)))
+    if name == "attack":
+        usual = (str,)
+    return value is None or (isinstance(value, usual) if usual else _is_plain(value))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text, or a list of such."""
+    if isinstance(value, list):
+        return all(_is_plain(each) for each in value)
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _changes(folder: Path) -> str:

@@ -176,6 +176,8 @@ def unpack_runs(archive: Path, home: Path) -> Unpacked:
         there = [path for path, target in targets.items() if os.path.lexists(target)]
         for path in there:
             _check_same(path, targets[path])
+        for target in targets.values():
+            _check_parents(target, home)
         for path in targets:
             if path not in there:
                 targets[path].parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +216,15 @@ def _check_same(path: Path, target: Path) -> None:
         raise RunError(
             f"{target} exists and holds something else: unpack into another folder with --runs"
         )
+
+
+def _check_parents(target: Path, home: Path) -> None:
+    """Raise a RunError if a file is where a folder above the target would be."""
+    for parent in target.relative_to(home).parents:
+        if os.path.lexists(home / parent) and not (home / parent).is_dir():
+            raise RunError(
+                f"{home / parent} is a file, and a folder is needed: nothing is unpacked"
+            )
 
 
 def unpack_into(archive: Path, folder: Path) -> List[Path]:
@@ -262,7 +273,7 @@ def _is_ours(name: str) -> bool:
     (True, True, False, False)
     """
     path = PurePosixPath(name)
-    if not all(part[0] not in "./" and part.isprintable() for part in path.parts):
+    if not path.parts or not all(p[0] not in "./" and p.isprintable() for p in path.parts):
         return False
     *folders, last = path.parts
     if folders == ["theory"]:

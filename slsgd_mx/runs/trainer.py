@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -189,7 +189,7 @@ def _start(
         for key in task.values:
             server.init(key, values[key], task.moving_average[key])
     server.start(epoch)
-    return epoch, _Tally(**notes)
+    return epoch, _Tally.from_notes(notes, run_folder.path / "checkpoint")
 
 
 def _check_model(values: Values, task: Task, run_folder: RunFolder) -> None:
@@ -223,6 +223,19 @@ class _Tally:
     transfer: float = 0.0
     aggregation: float = 0.0
     sent: int = 0
+
+    @classmethod
+    def from_notes(cls, notes: Dict[str, Any], folder: Path) -> _Tally:
+        """The counts in the notes of a checkpoint; a RunError if they are something else."""
+        kinds = {each.name: (int, float) for each in fields(cls)}
+        kinds["refused_devices"] = (list,)
+        wrong = [n for n, value in notes.items() if not isinstance(value, kinds.get(n, ()))]
+        if wrong or not all(isinstance(name, str) for name in notes.get("refused_devices", [])):
+            raise RunError(
+                f"{folder} holds a checkpoint whose notes this version does not understand "
+                f"({', '.join(wrong) or 'refused_devices'}): move it away to start again"
+            )
+        return cls(**notes)
 
     def add(self, t: int, report: EpochReport, seconds: float) -> None:
         update = report.update

@@ -20,8 +20,10 @@ from typing import IO, Any, Dict, Iterable, Iterator, Sequence
 import numpy as np
 
 from slsgd_mx.errors import DiskError, RunError
+from slsgd_mx.system import array_format
 
 Values = Dict[str, np.ndarray]
+MOST_TEXT = 2**30  # bytes; the longest are records of pushes
 LONGEST_WRITE = 30.0  # seconds to wait for another process that writes the same file
 
 
@@ -48,13 +50,9 @@ def load_arrays(path: Path) -> Values:
     require_file(path)
     require_utf8(path)
     try:
-        found = mx.nd.load(str(path))
-        if not isinstance(found, dict):
-            raise RunError(f"{path} is corrupt: its arrays have no names")
-        if any(value.stype != "default" for value in found.values()):
-            raise RunError(f"{path} is corrupt: it holds sparse arrays")
-        return {key: value.asnumpy() for key, value in found.items()}
-    except mx.base.MXNetError as error:
+        array_format.check(path)
+        return {key: value.asnumpy() for key, value in mx.nd.load(str(path)).items()}
+    except (ValueError, mx.base.MXNetError) as error:
         raise RunError(f"{path} is corrupt: {_last_line(error)}") from error
 
 
@@ -76,8 +74,12 @@ def _last_line(error: Exception) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file; raise a RunError if it is not UTF-8, or not a file."""
+    """Return the text of a file; raise a RunError if it is not UTF-8, too long, or not a file."""
     require_file(path)
+    if path.exists() and path.stat().st_size > MOST_TEXT:
+        raise RunError(
+            f"{path} has more than {MOST_TEXT:,} bytes: it is not a file of this program"
+        )
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

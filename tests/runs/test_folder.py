@@ -1,9 +1,11 @@
 """Run folders: whole files or none, rows, checkpoints, locks."""
 
 import errno
+import fcntl
 import json
 import os
 import stat
+import struct
 import threading
 import time
 
@@ -161,6 +163,44 @@ def test_a_file_system_that_cannot_sync_folders(tmp_path, monkeypatch):
     failing.append(True)
     with pytest.raises(OSError, match="Invalid argument"):
         write_atomically(tmp_path / "file", b"other")
+
+
+def arrays_file(**changed):
+    """The bytes of a file with one array of 2 x 3 values, or of one whose headers lie."""
+    about = dict(magic=0x112, count=1, array=0xF993FAC9, storage=0, axes=2, shape=(2, 3), kind=0)
+    about.update(dict(data=bytes(24), names=1, length=1, name=b"x", end=b""), **changed)
+    shape = struct.pack(f"<{len(about['shape'])}q", *about["shape"])
+    head = struct.pack("<QQQ", about["magic"], 0, about["count"])
+    head += struct.pack("<IiI", about["array"], about["storage"], about["axes"]) + shape
+    head += struct.pack("<iii", 1, 0, about["kind"]) + about["data"]
+    names = struct.pack("<QQ", about["names"], about["length"])
+    return head + names + about["name"] + about["end"]
+
+
+LIES = {
+    "it is not a file of arrays": dict(magic=0x113),
+    "an array is not dense": dict(storage=1),
+    "an array has 33 axes": dict(axes=33),
+    "an array has the shape": dict(shape=(-2, 3)),
+    "an array is longer than the file": dict(shape=(2**40, 3)),
+    "arrays have 7 names": dict(names=7),
+    "a name is longer than the file": dict(length=2**60),
+    "can't decode": dict(name=b"\xff"),
+    "something follows the arrays": dict(end=b"more"),
+    "it ends too early": dict(count=2**40, data=bytes(24), names=1, length=0, name=b""),
+}
+
+
+@pytest.mark.parametrize("said", LIES)
+def test_headers_that_lie_are_noticed_before_mxnet_believes_them(tmp_path, said):
+    """MXNet would allocate what they claim: gigabytes for 100 bytes."""
+    path = tmp_path / "model.params"
+    path.write_bytes(arrays_file())
+    assert load_arrays(path)["x"].shape == (2, 3)
+    path.write_bytes(arrays_file(**LIES[said]))
+    with pytest.raises(RunError, match="is corrupt") as error:
+        load_arrays(path)
+    assert said in str(error.value) or said == "it ends too early"
 
 
 def test_a_name_that_is_not_utf8_is_refused_before_training(tmp_path, tiny):
@@ -323,6 +363,16 @@ def test_a_folder_of_something_else_is_left_alone(folder, tiny):
     with pytest.raises(RunError, match="is not empty and not a run"), RunFolder(folder, tiny()):
         pass
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+
+def test_looking_at_a_lock_does_not_stop_a_run(folder, tiny):
+    """Lists take the lock for a moment, to see whether the run is running."""
+    RunFolder(folder, tiny()).__enter__().__exit__()
+    looking = files.open_lock(folder / ".lock", make=False)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.1, looking.close).start()
+    with RunFolder(folder, tiny()):
+        assert looking.closed
 
 
 def test_a_folder_is_held_by_one_at_a_time(run_folder, folder, tiny):

@@ -279,3 +279,15 @@ def test_a_prefix_that_diverged(tiny, tmp_path):
     with pytest.raises(RunError, match=r"beginning/metrics\.csv is damaged: restore it"):
         train(config, tmp_path / "late", prefix=folders[0])
     assert not (tmp_path / "late" / "DIVERGED").exists()
+
+
+@on_text
+def test_rows_without_a_checkpoint_are_kept_aside_when_a_prefix_is_adopted(tiny, tmp_path):
+    config = tiny(**SHORT)
+    train(prefix_of(config), tmp_path / "prefix")
+    interrupt(config, tmp_path / "run", 3)
+    before = (tmp_path / "run" / "metrics.csv").read_bytes()
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    resumed = train(config, tmp_path / "run", prefix=tmp_path / "prefix")
+    assert (tmp_path / "run" / "metrics.csv.before-1").read_bytes() == before
+    assert numbers(resumed.folder) == numbers(train(config, tmp_path / "whole").folder)

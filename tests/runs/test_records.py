@@ -1,16 +1,20 @@
 """Run folders read back: numbers, dictionaries, statuses, older versions, damage."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.run_folders import cut_lines, forget_digests, interrupt, keep, store_run
 
 from slsgd_mx import load_run, load_runs
+from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
-from slsgd_mx.runs import records
+from slsgd_mx.runs import metrics, records
 from slsgd_mx.runs.folder import RunFolder
 
 OLD = next((Path(__file__).parent / "written_by_0.1.0").iterdir())
@@ -172,3 +176,88 @@ def test_a_finished_run_that_lacks_rows_is_damaged(tiny, tmp_path):
     assert run.status == "damaged" and run.why.endswith("metrics.csv ends before the last epoch")
     assert run["epoch"].tolist() == [1, 2]
     assert repr(run) == f"Run(path={folder!r}, status='damaged', epoch=2, why={run.why!r})"
+
+
+@pytest.mark.parametrize(
+    "column, cell, legal",
+    [
+        ("train_loss", "abc", "a number"),
+        ("train_loss", "", "a number"),
+        ("epoch", "abc", "a whole number"),
+        ("epoch", "nan", "a whole number"),
+        ("epoch", "1.5", "a whole number"),
+    ],
+)
+def test_cells_that_are_no_numbers_are_damage_of_one_run_only(tiny, tmp_path, column, cell, legal):
+    keep(tmp_path / "other", tiny(seed=1), 1)
+    path = keep(tmp_path / "run", tiny(), 1) / "metrics.csv"
+    header, row = (line.split(",") for line in path.read_text().splitlines())
+    row[header.index(column)] = cell
+    path.write_text(",".join(header) + "\n" + ",".join(row) + "\n")
+    run = load_run(tmp_path / "run")
+    said = f"in the column '{column}' not every cell is {legal}"
+    assert run.status == "damaged" and run.why.endswith(said) and run.metrics == ()
+    for command in ("runs", "runs show other", "runs export"):
+        result = CliRunner().invoke(main, [*command.split(), "--runs", str(tmp_path)])
+        assert result.exit_code == 0, (command, result.output)
+
+
+def test_a_column_of_text_is_no_metric(tiny, tmp_path):
+    path = keep(tmp_path / "run", tiny(), 1) / "metrics.csv"
+    header, row = path.read_text().splitlines()
+    path.write_text(f"{header},remark\n{row},fine\n")
+    run = load_run(tmp_path / "run")
+    assert run["remark"].tolist() == ["fine"] and "remark" not in run.metrics
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"zz": {"task": [{}]}}, {"attack": ["x"]}, {"alpha": "x"}, {"rule": 3}, {"zz": [{}]}],
+    ids=str,
+)
+def test_strange_values_of_an_unknown_configuration_are_refused(tiny, tmp_path, changes):
+    """One of a plug-in that is not loaded cannot be checked otherwise."""
+    file = keep(tmp_path / "run", tiny(), 1) / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "rule": "unknown", **changes}))
+    with pytest.raises(RunError, match="has a value of another kind"):
+        load_run(tmp_path / "run")
+
+
+def test_sizes_do_not_hide_the_symbols_of_a_configuration(tiny, tmp_path):
+    file = keep(tmp_path / "run", tiny(), 1) / "config.json"
+    strange = {"rule": "unknown", "zz": {"task": ["x"], "size": 3}}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **strange}))
+    symbols = load_run(tmp_path / "run").symbols
+    assert symbols["task"] == "cifar" and symbols["size"] == 3
+    assert CliRunner().invoke(main, ["runs", "--runs", str(tmp_path)]).exit_code == 0
+
+
+def test_folders_that_are_nested_too_deeply_are_not_searched(tiny, tmp_path):
+    """Python before 3.12 would walk until its stack overflows."""
+    keep(tmp_path / "a" / "run", tiny(), 1)
+    deep = tmp_path / "deep"
+    os.mkdir(deep)
+    here = os.open(deep, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    try:
+        assert [run.path.name for run in load_runs(tmp_path)] == ["run"]
+    finally:
+        subprocess.run(["rm", "-r", str(deep)], check=True)  # shutil.rmtree could not
+
+
+@pytest.mark.parametrize("name, most", [("metrics.csv", "rows"), ("config.json", "bytes")])
+def test_files_that_are_too_long_are_not_read(tiny, tmp_path, monkeypatch, name, most):
+    path = keep(tmp_path / "run", tiny(), 1) / name
+    if most == "rows":
+        monkeypatch.setattr(metrics, "MOST_ROWS", 1)
+        assert f"has more than 1 {most}" in load_run(tmp_path / "run").why
+    else:
+        with open(path, "r+b") as file:
+            file.truncate(2**31)  # sparse: it takes no space
+        with pytest.raises(RunError, match=f"has more than 1,073,741,824 {most}"):
+            load_run(tmp_path / "run")

@@ -200,6 +200,8 @@ HOSTILE = {
     "an absolute path": ("/tmp/run/config.json", b"{}"),
     "a hidden folder": (".ssh/config.json", b"{}"),
     "another file": ("run/setup.py", b"import os"),
+    "a name that is empty": ("", b"{}"),
+    "a name that is a point": ("./", b"{}"),
     "another file at the top": ("config.json", b"{}"),
     "a name with a line break": ("ru\nn/config.json", b"{}"),
     "a symbolic link": link(tarfile.SYMTYPE),
@@ -252,6 +254,17 @@ def test_a_folder_with_another_run_is_not_overwritten(archive, tmp_path):
     with pytest.raises(RunError, match="exists and holds something else"):
         unpack_runs(archive, tmp_path / "theirs")
     assert everything_below(tmp_path / "theirs") == [other.name, f"{other.name}/config.json"]
+
+
+def test_a_file_in_place_of_a_folder_leaves_nothing_unpacked(archive, tmp_path):
+    inner = [(f"x/{name}", content) for name, content in members_of(archive)]
+    tar_of(tmp_path / "b.tar.gz", [*members_of(archive), *inner])
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "x").write_text("a file")
+    before = everything_below(tmp_path)
+    with pytest.raises(RunError, match="x is a file, and a folder is needed: nothing is unpacked"):
+        unpack_runs(tmp_path / "b.tar.gz", tmp_path / "theirs")
+    assert everything_below(tmp_path) == before
 
 
 def test_a_run_inside_another_run_is_refused(archive, tmp_path):
