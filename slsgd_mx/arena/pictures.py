@@ -13,7 +13,7 @@ import numpy as np
 from slsgd_mx.arena.grid import CLEAN, Measure
 from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import best_of
-from slsgd_mx.figures.panels import metric_curve
+from slsgd_mx.figures.panels import lost_seeds, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, literal, new_figure, write
 
@@ -66,7 +66,7 @@ def finals(board: Board) -> Grid:
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
     texts = [
         [
-            *(_final(board.scores[rule, c], board.measure) for c in board.columns),
+            *(_final(board.scores[rule, c], board) for c in board.columns),
             _worst(score, board.measure),
         ]
         for rule, score in zip(board.rules, worst)
@@ -106,12 +106,14 @@ def _title(board: Board) -> str:
     return str(board.setting).replace("alpha=", r"$\alpha$=")
 
 
-def _final(score: Score, measure: Measure) -> str:
+def _final(score: Score, board: Board) -> str:
     """What a cell of the final metrics says."""
     if score.cell.why_empty or not score.values:
         return _absent(score)
+    measure, seeds = board.measure, len(board.seeds)
     lines = [measure.show(score.mean)]
     lines += [f"±{measure.show(score.spread)}"] * (len(score.values) > 1)
+    lines += [f"{len(score.values)} of {seeds} seeds"] * (len(score.values) < seeds)
     lines += [f"{score.diverged} diverged"] * bool(score.diverged)
     lines += [] if math.isnan(score.attack_success) else [f"success {score.attack_success:.2f}"]
     return "\n".join(lines)
@@ -233,11 +235,11 @@ def cell_label(rule: str, attack: str) -> str:
 
 
 def cell_curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
-    """The metric of a cell over its epochs; the legend says if there is none."""
+    """The metric of a cell over its epochs; the legend says which seeds it lacks."""
     cell = board.scores[pair].cell
     rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
+    remark = "illegal" if cell.why_empty else lost_seeds(board.states(pair))
     if not rows:
-        remark = "illegal" if cell.why_empty else "missing"
         return Curve(label, np.array([]), np.zeros((1, 0)), style, remark)
     curve = metric_curve(label, rows, board.measure.name)
-    return Curve(label, curve.x, curve.y, style)
+    return Curve(label, curve.x, curve.y, style, remark)

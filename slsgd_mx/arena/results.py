@@ -60,6 +60,23 @@ class Board:
     measure: Measure = Measure()
     data: str = ""
 
+    @property
+    def seeds(self) -> List[int]:
+        return sorted({run.seed for score in self.scores.values() for run in score.cell.runs})
+
+    @property
+    def runs_missing(self) -> Tuple[int, int]:
+        """How many runs are missing, and how many the cells that are not empty should have."""
+        cells = [score for score in self.scores.values() if not score.cell.why_empty]
+        due = len(self.seeds) * len(cells)
+        return due - sum(len(score.values) for score in cells), due
+
+    def states(self, pair: Tuple[str, str]) -> List[str]:
+        """What became of the runs of a cell; one that only other cells have is missing."""
+        runs = self.scores[pair].cell.runs
+        lacking = len(self.seeds) - len(runs)
+        return [*(self.outcomes[run].state for run in runs), *["missing"] * lacking]
+
     def worst(self, rule: str) -> Optional[Score]:
         """A rule's score under the attack that does it most harm; None if one is missing."""
         scores = [self.scores[rule, attack] for attack in self.columns if attack != CLEAN]
@@ -96,7 +113,7 @@ def score_cell(
     ended = [run for run in cell.runs if outcomes[run].state in ENDED]
     done = [run for run in ended if outcomes[run].state == "done"]
     last = {run: outcomes[run].rows[-1] for run in done}
-    pushes = {run: late_half(run, read_pushes(folders[run])) for run in ended}
+    pushes = {run: late_half(read_pushes(folders[run])) for run in ended}
     return Score(
         cell,
         values=tuple(
@@ -109,9 +126,9 @@ def score_cell(
     )
 
 
-def late_half(run: RunConfig, rows: Sequence[Pushes]) -> List[Pushes]:
-    """The rows of the last half of a run's epochs."""
-    return [row for row in rows if 2 * row.epoch > run.epochs]
+def late_half(rows: Sequence[Pushes]) -> List[Pushes]:
+    """The rows of the last half of the epochs that were computed."""
+    return [row for row in rows if 2 * row.epoch > rows[-1].epoch]
 
 
 def mean_of(values) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
@@ -11,12 +12,13 @@ from slsgd_mx.arena.grid import ATTACKS, CLEAN, RULES, Cell, Setting, measure_of
 from slsgd_mx.arena.results import Board, score_cell
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig, show_sources
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.registry import show
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import read_outcome
 
+MOST_VERSIONS = 1000
 Group = Dict[Tuple[str, str], List[RunConfig]]  # (rule, attack) -> runs, one for each seed
 
 
@@ -32,9 +34,10 @@ def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
         # ``replace`` looks the plug-ins up anew, so versions are compared with what was stored.
         if (replace(run), run.sources) not in prefixes:
             found.setdefault(_without_factors(run), []).append(run)
-    boards = []
+    boards, own = [], _differences(list(found))
     for base, every in found.items():
         for version, runs in _versions(every):
+            version = ", ".join(filter(None, [own[base], version]))
             trims = sorted({run.b for run in runs if find_rule(run.rule).uses_b}) or [0]
             threats = sorted({_threat(run) for run in runs if run.attacked})
             for (q, poisoned), b in product(threats, trims):
@@ -45,12 +48,34 @@ def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
     return boards
 
 
+def _differences(bases: Sequence[RunConfig]) -> Dict[RunConfig, str]:
+    """What distinguishes boards of one size, besides what their titles say."""
+    named = {"alpha", "n", "k", "b", "epochs", "sizes", "sources"}
+    names = [each.name for each in fields(RunConfig) if each.name not in named]
+    found = {}
+    for base in bases:
+        sizes = _with_size(base)
+        among = [other for other in bases if _with_size(other) == sizes]
+        differ = [n for n in names if len({show(getattr(other, n)) for other in among}) > 1]
+        found[base] = ", ".join(f"{name}={show(getattr(base, name))}" for name in differ)
+    return found
+
+
+def _with_size(base: RunConfig) -> Tuple[Any, ...]:
+    return base.sizes, base.n, base.k, base.epochs, base.alpha
+
+
 def _versions(runs: Sequence[RunConfig]) -> List[Tuple[str, List[RunConfig]]]:
     """The runs with the same version of each plug-in, and the edited plug-ins in words."""
     digests: Dict[str, List[str]] = {}
     for name, digest in sorted({source for run in runs for source in run.sources}):
         digests.setdefault(name, []).append(digest)
-    found = []
+    found, many = [], math.prod(map(len, digests.values()))
+    if many > MOST_VERSIONS:
+        raise RunError(
+            f"{len(digests)} plug-ins have {many:,} combinations of versions, more than "
+            f"{MOST_VERSIONS}: give a folder with fewer runs"
+        )
     for chosen in product(*digests.values()):
         version = dict(zip(digests, chosen))
         same = [run for run in runs if all(version[name] == each for name, each in run.sources)]

@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from slsgd_mx.arena.grid import Arena, Cell, Measure, Setting, measure_of
+from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.arena.results import ENDED, Board, Score
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 from slsgd_mx.errors import RunError
@@ -111,7 +111,7 @@ def from_json(text: str) -> List[Board]:
         workload, measure = _workload(content), Measure(str(content.get("metric", Measure.name)))
         boards = [_board(board, workload, measure) for board in content["boards"]]
         return [replace(board, data=str(content.get("data", ""))) for board in boards]
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         raise RunError(f"not the numbers of slsgd-mx arena: {error!r}") from error
 
 
@@ -123,15 +123,17 @@ def _workload(content: Dict[str, Any]) -> str:
 
 
 def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
-    known = [content[name] for name in ("partition", "q", "b", "alpha")]
-    setting = Setting(*known, poisoned_devices=content.get("poisoned_devices"))
+    q, b, alpha = int(content["q"]), int(content["b"]), float(content["alpha"])
+    devices = content.get("poisoned_devices")
+    devices = None if devices is None else int(devices)
+    setting = Setting(str(content["partition"]), q, b, alpha, poisoned_devices=devices)
     outcomes: Dict[Any, Outcome] = {}
     scores = {}
     for cell in content["cells"]:
         for run in cell["runs"]:
             name, lost = measure.name, measure.diverged
             pairs = zip(run["epoch"], [lost if v is None else float(v) for v in run[name]])
-            rows = [{"epoch": str(epoch), name: repr(value)} for epoch, value in pairs]
+            rows = [{"epoch": str(int(epoch)), name: repr(value)} for epoch, value in pairs]
             outcomes[StoredRun(int(run["seed"]), str(run["identity"]))] = Outcome(
                 str(run["state"]), rows=rows
             )
@@ -139,8 +141,9 @@ def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
         ended = [outcomes[run] for run in runs if outcomes[run].state in ENDED]
         done = [outcome for outcome in ended if outcome.state == "done"]
         shares = {name: math.nan if cell[name] is None else float(cell[name]) for name in SHARES}
-        scores[cell["rule"], cell["attack"]] = Score(
-            Cell(cell["rule"], cell["attack"], runs, cell["empty_because"] or ""),
+        pair = str(cell["rule"]), str(cell["attack"])
+        scores[pair] = Score(
+            Cell(*pair, runs, str(cell["empty_because"] or "")),
             values=tuple(
                 float(o.rows[-1][measure.name]) if o in done else measure.diverged for o in ended
             ),
@@ -148,4 +151,6 @@ def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
             **shares,
         )
     rules, columns = (tuple(dict.fromkeys(names)) for names in zip(*scores))
+    if CLEAN not in columns or len(scores) != len(rules) * len(columns):
+        raise ValueError("a board lacks cells")
     return Board(setting, rules, columns, scores, outcomes, workload, measure)

@@ -24,6 +24,11 @@ def verdict(board: Board) -> List[str]:
             f"{rule}: the strongest attack is {score.cell.attack}, {show(score.mean)}"
             + ("" if math.isnan(clean) else f" ({show(clean)} without attack)")
         )
+    missing, due = board.runs_missing
+    if missing:
+        lines.append(
+            f"{missing} of {due} runs are missing: a mean is over the seeds that are there"
+        )
     for rule in board.rules:
         if rule not in known:
             reasons = {s.cell.why_empty for (r, _), s in board.scores.items() if r == rule}

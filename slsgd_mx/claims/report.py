@@ -12,6 +12,8 @@ from slsgd_mx.claims.checks import AT_LEAST, HOLDS, Check, Verdict, first_few
 from slsgd_mx.errors import RunError
 from slsgd_mx.system.files import parse_json
 
+MOST_MISSING = 100_000  # runs of a check in a file
+
 
 def in_numbers(check: Check) -> str:
     """What a check found.
@@ -85,7 +87,11 @@ def _check(values: Mapping[str, Any]) -> Check:
         name: None if values[name] is None else float(values[name])
         for name in ("limit", "estimate", "margin")
     }
-    return Check(**{**values, **numbers, "missing": ["?"] * int(values["missing"])})
+    if numbers["limit"] is None or (numbers["estimate"] is not None and numbers["margin"] is None):
+        raise ValueError("a check without limit or margin")
+    kinds = {name: bool(values.get(name)) for name in ("sure", "exact")}
+    missing = ["?"] * min(int(values["missing"]), MOST_MISSING)
+    return Check(**{**values, **numbers, **kinds, "missing": missing})
 
 
 def decisive(verdict: Verdict) -> Optional[Check]:

@@ -138,7 +138,7 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
     from slsgd_mx.system.files import disk_errors, write_atomically, write_csv
 
     boards = results.read_boards(grid, runs)
-    note, stem = _note(grid), folder / "arena"
+    note, stem = _note(grid, results.missing_runs(boards)), folder / "arena"
     _draw(grid, boards, folder, note, curves, cells)
     write_csv(stem.with_suffix(".csv"), *tables.table(grid, boards))
     parts = [_words(str(board.setting), verdict.verdict(board)) for board in boards]
@@ -181,17 +181,17 @@ def _words(title: str, lines: list) -> str:
     return "\n".join([f"## {title}", "", *[f"- {line}" for line in lines]])
 
 
-def _note(grid: Any) -> str:
+def _note(grid: Any, missing: list) -> str:
+    from slsgd_mx.figures.panels import seeds_in_words
     from slsgd_mx.workloads import OWN
 
-    config = grid.runs()[0]
-    seeds = f"seed {grid.seed}"
-    if grid.repeats > 1:
-        seeds = f"seeds {grid.seed} to {grid.seed + grid.repeats - 1}"
+    runs = grid.runs()
+    config, seeds = runs[0], seeds_in_words(range(grid.seed, grid.seed + grid.repeats))
+    lacks = f" {len(missing)} of {len(runs)} runs are missing." if missing else ""
     own = {"synthetic": "Data: synthetic, embedded, ", OWN: ""}
     data = own.get(config.sizes.data, f"Data: {config.sizes.data}, ")
     workload = "" if grid.usual else f"Workload: {config.sizes.title}. "
     return (
         f"{workload}{data}{config.sizes.amount}; n={config.n}, k={config.k}, "
-        f"T={config.epochs}; {seeds}."
+        f"T={config.epochs}; {seeds}.{lacks}"
     )

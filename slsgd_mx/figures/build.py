@@ -32,6 +32,7 @@ from slsgd_mx.figures.panels import (
     line_curve,
     metric_curve,
     remarks_on,
+    seeds_in_words,
     title_of,
 )
 from slsgd_mx.figures.plot import Curve, Panel, band_of_known, draw
@@ -258,10 +259,9 @@ def plain(label: str) -> str:
 
 def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
     """Which data, how large the runs are, how many are missing."""
-    config, seeds = runs[0], sorted({run.seed for run in runs})
+    config, which = runs[0], seeds_in_words([run.seed for run in runs])
     epochs = max(run.epochs for run in runs)
     sizes = f"n={config.n}, k={config.k}, T={epochs}, {config.sizes.amount}"
-    which = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
     lacks = f" {len(missing)} of {len(set(runs))} runs are missing." if missing else ""
     threats = dict.fromkeys(threat(run) for run in runs if run.attacked)
     rules = dict.fromkeys(run.rule for run in runs)

@@ -68,17 +68,36 @@ def remarks_on(
     said = {}
     for group, members in lines.items():
         for line in members:
-            states = [outcomes[run].state for run in line.runs if outcomes[run].state != "done"]
-            lost = Counter("diverged" if state == "diverged" else "missing" for state in states)
-            many = "{} of " + f"{len(line.runs)} " if len(line.runs) > 1 else ""
-            words = [many.format(count) + what for what, count in sorted(lost.items())]
-            said[group, line.label] = ", ".join(words)
+            said[group, line.label] = lost_seeds([outcomes[run].state for run in line.runs])
     return {
         (group, label): f"{group}: {words}"
         if words and any(said[other] != words for other in said if other[1] == label)
         else words
         for (group, label), words in said.items()
     }
+
+
+def lost_seeds(states: Sequence[str]) -> str:
+    """How many seeds of a curve diverged or are missing; empty if none.
+
+    >>> lost_seeds(["done", "begun", "diverged"]), lost_seeds(["missing"])
+    ('1 of 3 diverged, 1 of 3 missing', 'missing')
+    """
+    ends = ("diverged" if state == "diverged" else "missing" for state in states if state != "done")
+    many = "{} of " + f"{len(states)} " if len(states) > 1 else ""
+    return ", ".join(many.format(count) + what for what, count in sorted(Counter(ends).items()))
+
+
+def seeds_in_words(seeds: Sequence[int]) -> str:
+    """
+    >>> seeds_in_words([0]), seeds_in_words([0, 1, 2]), seeds_in_words([0, 2])
+    ('seed 0', 'seeds 0 to 2', 'seeds 0, 2')
+    """
+    first, last = min(seeds), max(seeds)
+    if first == last:
+        return f"seed {first}"
+    gaps = len({*seeds}) <= last - first
+    return "seeds " + (", ".join(map(str, sorted({*seeds}))) if gaps else f"{first} to {last}")
 
 
 def joined(*words: str) -> str:

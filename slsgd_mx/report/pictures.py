@@ -10,6 +10,7 @@ from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.build import SYNTHETIC, Built, build_figure
 from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
+from slsgd_mx.figures.panels import seeds_in_words
 from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Variant, runs_of
@@ -105,14 +106,6 @@ def made_up(folder: Path) -> str:
     name = Path(folder).resolve().name.split("-")[0]
     known = name in NAMES and preset("cifar", name).sizes.data == "synthetic"
     return SYNTHETIC if known else ""
-
-
-def seeds_in_words(seeds: Sequence[int]) -> str:
-    """
-    >>> seeds_in_words([0]), seeds_in_words([0, 1, 2])
-    ('seed 0', 'seeds 0 to 2')
-    """
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
 def theory_from_runs(home: Path, problems: List[str]) -> List[Entry]:

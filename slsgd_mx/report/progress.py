@@ -14,7 +14,6 @@ from slsgd_mx.sweeps.plan import FILE
 from slsgd_mx.system.files import parse_json, read_text
 
 ENDED = ("done", "diverged", "failed")
-UNFINISHED = ("running", "interrupted")
 MOST_EPOCHS = 2**40  # a plan with more is damaged
 
 
@@ -44,7 +43,7 @@ class Share(NamedTuple):
 
 
 def measure(home: Path, runs: Sequence[Run], now: Optional[float] = None) -> Progress:
-    """The progress of the latest sweep and of unfinished runs beside it, or of all runs.
+    """The progress of the latest sweep and of unfinished runs that began later, or of all runs.
 
     The pace is that of the sweep since it started, or of the sessions that are running if no sweep
     has left a plan or it has ended.
@@ -55,7 +54,7 @@ def measure(home: Path, runs: Sequence[Run], now: Optional[float] = None) -> Pro
     known = {str(run.path): run for run in runs}
     planned = [_planned(home, step, known) for step in steps]
     others = [known[path] for path in known.keys() - {str(Path(home) / s["folder"]) for s in steps}]
-    others = [run for run in others if plan is None or run.status in UNFINISHED]
+    others = [run for run in others if plan is None or _concerns(run, plan["started"])]
     shares = [*planned, *(_share(run) for run in sorted(others, key=lambda run: run.path))]
     if plan is not None and any(share.status not in ENDED for share in planned):
         began, moving = [plan["started"]], planned
@@ -74,6 +73,12 @@ def measure(home: Path, runs: Sequence[Run], now: Optional[float] = None) -> Pro
         [share.name for share in shares if share.status == "running"],
         left * spent / moved if moved and left and spent > 0 else None,
     )
+
+
+def _concerns(run: Run, started: float) -> bool:
+    """Whether a run beside a sweep belongs to what is computed now, and is no older leftover."""
+    later = (_began(run) or started) >= started
+    return run.status == "running" or (run.status == "interrupted" and later)
 
 
 def read_plan(home: Path) -> Optional[Dict[str, Any]]:

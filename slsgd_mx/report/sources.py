@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def gather(request: Request) -> Dict[str, Any]:
         **data,
         "styles": styles(LOOKS),
         "problems": problems,
-        "summary": _summary(request, runs),
+        "summary": _summary(request, _without_copies(runs)),
         "progress": None if now is None else _progress(now, request.watch is not None),
         "watch": request.watch,
         "written": time.strftime("%Y-%m-%d %H:%M:%S"),
@@ -87,6 +88,16 @@ def read_runs(home: Path, problems: List[str]) -> Tuple[List[Run], Dict[RunConfi
                 problems.append(str(error))
     problems += _about_plugins(strange)
     return runs, folders
+
+
+def _without_copies(runs: Sequence[Run]) -> List[Run]:
+    """The runs, of equal ones only that which got farthest."""
+    found: Dict[str, Run] = {}
+    for run in runs:
+        key = json.dumps(run.config, sort_keys=True)
+        if key not in found or run.epoch > found[key].epoch:
+            found[key] = run
+    return list(found.values())
 
 
 def _plugins_of(run: Run) -> List[str]:

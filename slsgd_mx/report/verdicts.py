@@ -8,8 +8,9 @@ from typing import Any, Dict, List, Optional
 from slsgd_mx.claims import CLAIMS, from_json, judge_all, to_json
 from slsgd_mx.claims.report import decisive, in_numbers, tally
 from slsgd_mx.errors import RunError
+from slsgd_mx.figures.panels import seeds_in_words
 from slsgd_mx.figures.variants import Variant
-from slsgd_mx.report.pictures import made_up, seeds_in_words
+from slsgd_mx.report.pictures import made_up
 from slsgd_mx.runs.selection import show
 from slsgd_mx.system.files import read_text
 
@@ -59,11 +60,13 @@ def entry(text: str, source: str, data: str = "") -> Dict[str, Any]:
             }
         )
     seeds, preset = about.get("seeds"), str(about.get("preset", "unknown preset"))
-    which = seeds_in_words(seeds) if isinstance(seeds, list) and seeds else ""
+    known = isinstance(seeds, list) and seeds and all(type(seed) is int for seed in seeds)
+    which = seeds_in_words(seeds) if known else ""
     changes = about.get("changes")
     changes = changes if isinstance(changes, dict) else {}
     words = [THEORY if preset == "theory" else f"Preset {preset}"]
     words += [f"{name}={show(value)}" for name, value in sorted(changes.items())]
+    words += [f"{name} {show(about[name])}" for name in ("alphas", "loss") if about.get(name)]
     note = ", ".join(filter(None, [*words, which]))
     warning = f" {MADE_UP}" if about.get("data", data) == "synthetic" else ""
     return {"source": source, "preset": preset, "note": f"{note}.{warning}", "claims": claims}

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 import warnings
 
 import pytest
@@ -10,6 +11,8 @@ from helpers.arena import ACCURACY, as_dicts, diverge, small, store
 
 from slsgd_mx.arena import pictures, results, tables, verdict
 from slsgd_mx.arena.grid import CLEAN, Arena
+from slsgd_mx.arena.stored import find_boards
+from slsgd_mx.errors import RunError
 from slsgd_mx.runs.pushes import Pushes, to_text
 
 
@@ -112,6 +115,56 @@ def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     table = as_dicts(tables.table(arena, [board]))
     assert [row["seeds"] for row in table] == ["1", "1", "0", "1", "1", "1"]
     assert table[2]["test_accuracy"] == "" and table[1]["diverged"] == "1"
+
+
+def test_a_cell_that_lacks_seeds_says_so_everywhere(tmp_path):
+    arena = small(repeats=3)
+    store(arena, tmp_path)
+    (setting,) = arena.settings
+    cells = {(cell.rule, cell.attack): cell for cell in arena.cells(setting)}
+    for run in cells["mean", "negation"].runs[1:]:
+        shutil.rmtree(tmp_path / run.slug)
+    folders = {run: tmp_path / run.slug for run in arena.runs() if (tmp_path / run.slug).exists()}
+    for board in (*results.read_boards(arena, tmp_path), *find_boards(folders)):
+        said = verdict.verdict(board)
+        assert "2 of 18 runs are missing: a mean is over the seeds that are there" in said
+        grid = pictures.finals(board)
+        row, column = grid.rules.index("mean"), grid.columns.index("negation")
+        assert grid.texts[row][column] == "0.100\n1 of 3 seeds"
+        assert "seeds" not in grid.texts[row][0]
+        curve = pictures.cell_curve(board, ("mean", "negation"), "mean", 0)
+        assert curve.remark == "2 of 3 missing"
+
+
+def test_a_run_that_diverged_early_shows_which_pushes_it_used(tmp_path):
+    arena = small(rules=("mean",), attacks=("negation",))
+    store(arena, tmp_path)
+    diverge(arena, tmp_path, 2)
+    run = next(cell for cell in arena.cells(arena.settings[0]) if cell.attack == "negation").runs[0]
+    rows = [Pushes(t, tuple(range(run.k)), (0, 1), (1.0,) * run.k) for t in (1, 2)]
+    (tmp_path / run.slug / "pushes.csv").write_text(to_text(rows))
+    (board,) = results.read_boards(arena, tmp_path)
+    assert board.scores["mean", "negation"].poisoned_used == 1.0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content["boards"][0].update(alpha=None),
+        lambda content: content["boards"][0]["cells"].pop(),
+        lambda content: content["boards"][0]["cells"].clear(),
+        lambda content: content["boards"][0]["cells"][0]["runs"][0].update(epoch=["x"]),
+        lambda content: content["boards"][0]["cells"][0]["runs"][0].update(epoch=[]),
+        lambda content: content["boards"][0]["cells"][0].update(attack=3),
+    ],
+)
+def test_damaged_numbers_are_one_sentence(tmp_path, damage):
+    arena = small()
+    store(arena, tmp_path)
+    content = json.loads(tables.to_json(arena, results.read_boards(arena, tmp_path)))
+    damage(content)
+    with pytest.raises(RunError, match="not the numbers of slsgd-mx arena"):
+        tables.from_json(json.dumps(content))
 
 
 def test_used_pushes_are_means_over_the_last_half_and_seeds(tmp_path):

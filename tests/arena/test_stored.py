@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
 from helpers.arena import small, store
 from helpers.run_folders import store_run
 
-from slsgd_mx.arena import results, tables
+from slsgd_mx.arena import results, stored, tables
 from slsgd_mx.arena.grid import CLEAN
 from slsgd_mx.arena.stored import find_boards
+from slsgd_mx.errors import RunError
 
 
 def test_boards_of_poisoned_devices_are_found_among_runs(tmp_path):
@@ -43,6 +45,24 @@ def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path
     (found,) = find_boards({run: tmp_path / run.slug for run in arena.runs()})
     assert found.setting.threat == stored.setting.threat
     assert found.workload.startswith("cifar, n=20, k=8, T=8, ")
+
+
+def test_arenas_that_differ_in_one_symbol_have_different_titles(tmp_path):
+    changes = [{}, {"gamma": 0.05}, {"drop_rate": 0.1}]
+    arenas = [small(changes=each) for each in changes]
+    for arena in arenas:
+        store(arena, tmp_path)
+    found = find_boards({run: tmp_path / run.slug for arena in arenas for run in arena.runs()})
+    ends = [board.workload.split(", ")[-2:] for board in found]
+    assert ends == [[f"gamma={g}", f"drop_rate={d}"] for g, d in [(0.1, 0), (0.05, 0), (0.1, 0.1)]]
+
+
+def test_too_many_versions_of_plugins_are_refused(tmp_path, monkeypatch):
+    arena = small(attacks=("negation",))
+    store(arena, tmp_path)
+    monkeypatch.setattr(stored, "MOST_VERSIONS", 0)
+    with pytest.raises(RunError, match="0 plug-ins have 1 combinations of versions, more than 0"):
+        find_boards({run: tmp_path / run.slug for run in arena.runs()})
 
 
 def test_runs_of_different_versions_of_a_plugin_are_not_repeats_of_each_other(tmp_path):

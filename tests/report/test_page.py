@@ -25,7 +25,7 @@ from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, judge_all
 from slsgd_mx.claims import from_json as claims_from_json
 from slsgd_mx.claims import to_json as claims_to_json
 from slsgd_mx.cli import main
-from slsgd_mx.errors import ConfigError
+from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import runs_of
@@ -151,12 +151,41 @@ def test_claims_are_not_judged_on_a_rule_without_b(home):
     assert gather(Request(home, variants=(median,), chosen=True))["claims"] == []
 
 
+@pytest.mark.parametrize("name", ["limit", "margin"])
+def test_a_check_without_its_numbers_is_one_sentence(tmp_path, name):
+    content = json.loads(claims_to_json(judge_all(tmp_path, variant()), {}))
+    check = content["claims"][0]["checks"][0]
+    check.update({"estimate": 1.0, "margin": 0.1, name: None})
+    with pytest.raises(RunError, match="a check without limit or margin"):
+        claims_from_json(json.dumps(content))
+
+
+def test_the_summary_counts_copies_of_a_run_once(tiny, tmp_path):
+    store_run(tmp_path, tiny(), [1, 1, 1])
+    once = gather(Request(tmp_path))["summary"]["epochs"]
+    shutil.copytree(tmp_path / tiny().slug, tmp_path / "copy" / tiny().slug)
+    assert gather(Request(tmp_path))["summary"]["epochs"] == once == 3
+
+
+def test_what_a_table_does_not_say_is_not_made_up(tmp_path):
+    """Tables of Figures 5 and 6 of earlier versions have no b and q."""
+    (tmp_path / "fig05.csv").write_text(
+        "curve,alpha,seed,loss_to_reach,epochs_to_reach,epochs_computed\nb=4,1,0,1.5,8,8\n"
+    )
+    (row,) = gather(Request(None, (tmp_path,)))["runs"]["rows"]
+    assert row["symbols"] == {"figure": "fig05", "alpha": 1.0, "seed": 0}
+
+
 def test_verdicts_name_what_was_changed(tmp_path):
     asked = "claims --preset smoke --repeats 1 --runs none --epochs 4 --no-warm-up --released"
     assert call(f"{asked} --figures {tmp_path}").exit_code == 0
     note = verdicts.from_folder(tmp_path, [])["note"]
     assert note.startswith("Preset smoke, epochs=4, released=yes, warm_up=no, ")
-    assert verdicts.from_folder(LAPTOP, [])["note"].startswith("Preset laptop, seed")
+    asked = "claims --preset smoke --repeats 1 --runs none --alphas 0.6,1 --loss 1.5"
+    assert call(f"{asked} --figures {tmp_path}").exit_code == 0
+    note = verdicts.from_folder(tmp_path, [])["note"]
+    assert note.startswith("Preset smoke, alphas 0.6:1, loss 1.5, seed 0.")
+    assert verdicts.from_folder(LAPTOP, [])["note"].startswith("Preset laptop, ")
 
 
 def test_verdicts_on_synthetic_data_say_so_in_any_folder(tmp_path):

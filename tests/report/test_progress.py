@@ -83,6 +83,16 @@ def test_a_plan_that_has_ended_does_not_hide_later_runs(tiny, tmp_path):
     assert now.running == ["later"] and now.seconds_left == pytest.approx(2 * 20 / 1)
 
 
+def test_runs_that_were_left_before_the_sweep_are_not_waited_for(tiny, tmp_path):
+    store_run(tmp_path, tiny(), [1, 1, 1])
+    write_plan(tmp_path, 1000.0, (tiny().slug, 0, 3))
+    keep(tmp_path / "old", tiny(seed=2), 1)
+    session = {"started": "1970-01-01T00:10:00Z", "after_epoch": 0}
+    (tmp_path / "old" / "manifest.json").write_text(json.dumps({"sessions": [session]}))
+    now = measure(tmp_path, load_runs(tmp_path), now=1060.0)
+    assert (now.runs, now.epochs_total, now.unfinished) == (1, 3, False)
+
+
 def test_planning_writes_no_plan(tiny, tmp_path):
     make_plan({"fig": [tiny()]}, tmp_path)
     assert read_plan(tmp_path) is None

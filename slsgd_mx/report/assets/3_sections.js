@@ -115,18 +115,20 @@ function pushesChart(pushes) {
 const SHARE_WORDS = { poisoned_used: "share of a poisoned push that the rule used", honest_lost: "share of an honest push that it did not use", attack_success: "success of the attack" };
 
 function cellDetail(cell) {
-  const numbers = Object.entries(cell.numbers).map(([name, value]) => `${SHARE_WORDS[name] || name}: ${number(value)}`);
+  const { attack_success: success, ...shares } = cell.numbers;
+  const numbers = Object.entries(shares).map(([name, value]) => `${SHARE_WORDS[name] || name}: ${number(value)}`);
   const box = make("div", { class: "cell" }, make("h3", {}, cell.title));
   if (cell.why) {
     box.append(make("p", {}, `This cell is empty: ${cell.why}`));
     return box;
   }
   if (numbers.length) box.append(make("p", { class: "soft" }, `Last half of the epochs: ${numbers.join("; ")}.`));
+  if (success !== undefined) box.append(make("p", { class: "soft" }, `Last evaluation: ${SHARE_WORDS.attack_success}: ${number(success)}.`));
   const card = figureCard({ ...cell, title: "", note: "" }, "");
   const panels = card.querySelector(".panels");
   if (cell.pushes && cell.pushes.used.length) panels.append(pushesChart(cell.pushes));
   else box.append(make("p", { class: "soft" }, cell.pushes ? "The share of each push that the rule used is not recorded for this rule."
-    : "Which pushes were kept is recorded in the run folders: give them with --runs."));
+    : "Which pushes were kept is not recorded, or recorded in run folders that were not given (--runs)."));
   panels.removeAttribute("style");
   box.append(panels, card.querySelector(".legend"));
   return box;
