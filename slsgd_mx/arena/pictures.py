@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, Tuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from slsgd_mx.arena.grid import CLEAN, Measure
 from slsgd_mx.arena.results import Board, Score
 from slsgd_mx.arena.verdict import best_of
-from slsgd_mx.figures.panels import lost_seeds, metric_curve
+from slsgd_mx.figures.panels import by_group, lost_seeds, metric_curve
 from slsgd_mx.figures.plot import Curve, Panel, draw
 from slsgd_mx.figures.style import GREY, as_paths, literal, new_figure, write
 
@@ -196,13 +196,21 @@ def _draw_grid(ax: Axes, grid: Grid) -> None:
 
 def draw_curves(board: Board, path: Paths, title: str, note: str) -> List[Path]:
     """The curves behind the cells: a panel for each attack, a curve for each rule."""
-    panels = []
-    for attack in board.columns:
-        curves = [
-            cell_curve(board, (rule, attack), rule, style) for style, rule in enumerate(board.rules)
-        ]
-        name = "no attack" if attack == CLEAN else attack
-        panels.append(Panel(name, label_of(board), curves))
+    names = {c: "no attack" if c == CLEAN else c for c in board.columns}
+    drawn = {
+        (names[attack], rule): cell_curve(board, (rule, attack), rule, style)
+        for attack in board.columns
+        for style, rule in enumerate(board.rules)
+    }
+    remarks = by_group({place: curve.remark for place, curve in drawn.items()})
+    panels = [
+        Panel(
+            name,
+            label_of(board),
+            [replace(drawn[name, r], remark=remarks[name, r]) for r in board.rules],
+        )
+        for name in names.values()
+    ]
     return draw(panels, path, literal(f"{title} ({board.setting})"), note)
 
 
@@ -235,7 +243,7 @@ def cell_label(rule: str, attack: str) -> str:
 
 
 def cell_curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> Curve:
-    """The metric of a cell over its epochs; the legend says which seeds it lacks."""
+    """The metric of a cell over its epochs; the legend says how many seeds it lacks."""
     cell = board.scores[pair].cell
     rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
     remark = "illegal" if cell.why_empty else lost_seeds(board.states(pair))

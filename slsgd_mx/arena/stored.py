@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from collections import Counter
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
@@ -19,6 +20,7 @@ from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import read_outcome
 
 MOST_VERSIONS = 1000
+TITLED = {"sizes", "sources", "partition", "data"}  # not shown as what distinguishes boards
 Group = Dict[Tuple[str, str], List[RunConfig]]  # (rule, attack) -> runs, one for each seed
 
 
@@ -50,19 +52,20 @@ def find_boards(folders: Dict[RunConfig, Path]) -> List[Board]:
 
 def _differences(bases: Sequence[RunConfig]) -> Dict[RunConfig, str]:
     """What distinguishes boards of one size, besides what their titles say."""
-    named = {"alpha", "n", "k", "b", "epochs", "sizes", "sources"}
-    names = [each.name for each in fields(RunConfig) if each.name not in named]
-    found = {}
+    groups: Dict[Tuple[Any, ...], Dict[RunConfig, Dict[str, str]]] = {}
     for base in bases:
-        sizes = _with_size(base)
-        among = [other for other in bases if _with_size(other) == sizes]
-        differ = [n for n in names if len({show(getattr(other, n)) for other in among}) > 1]
-        found[base] = ", ".join(f"{name}={show(getattr(base, name))}" for name in differ)
+        sizes = base.sizes
+        title = sizes.task, sizes.amount, _partition(base), base.n, base.k, base.epochs, base.alpha
+        values = {**vars(base), **asdict(sizes)}
+        shown = {name: show(value) for name, value in values.items() if name not in TITLED}
+        groups.setdefault(title, {})[base] = shown
+    found = {}
+    for members in groups.values():
+        pairs = Counter(pair for values in members.values() for pair in values.items())
+        for base, values in members.items():
+            differ = [pair for pair in values.items() if pairs[pair] < len(members)]
+            found[base] = ", ".join(map("=".join, differ))
     return found
-
-
-def _with_size(base: RunConfig) -> Tuple[Any, ...]:
-    return base.sizes, base.n, base.k, base.epochs, base.alpha
 
 
 def _versions(runs: Sequence[RunConfig]) -> List[Tuple[str, List[RunConfig]]]:

@@ -69,6 +69,15 @@ def remarks_on(
     for group, members in lines.items():
         for line in members:
             said[group, line.label] = lost_seeds([outcomes[run].state for run in line.runs])
+    return by_group(said)
+
+
+def by_group(said: Dict[Tuple[str, str], str]) -> Dict[Tuple[str, str], str]:
+    """Remarks on (group, label) that name their group, unless all groups say the same of a label.
+
+    >>> by_group({("q=2", "FedAvg"): "diverged", ("q=4", "FedAvg"): ""})
+    {('q=2', 'FedAvg'): 'q=2: diverged', ('q=4', 'FedAvg'): ''}
+    """
     return {
         (group, label): f"{group}: {words}"
         if words and any(said[other] != words for other in said if other[1] == label)

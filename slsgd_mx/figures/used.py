@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Dict, List, Tuple
 
@@ -33,10 +34,12 @@ def used_panels(
             if not known:
                 continue
             found = by_epoch(list(known.values()))
+            ends = min(rows[-1].epoch for rows in known.values())  # of the first that diverged
             attacked = any(row.poisoned for each in known.values() for row in each)
             for name, (epochs, values) in found.items():
                 if attacked or name != "poisoned_used":
                     summary = band_of_known(values)  # an epoch may have no poisoned push
+                    summary[:, epochs > ends] = math.nan
                     style = styles[line.label]
                     curves[name].append(Curve(line.label, epochs, values, style, summary=summary))
             for run, recorded in known.items():

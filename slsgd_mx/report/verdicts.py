@@ -66,7 +66,9 @@ def entry(text: str, source: str, data: str = "") -> Dict[str, Any]:
     changes = changes if isinstance(changes, dict) else {}
     words = [THEORY if preset == "theory" else f"Preset {preset}"]
     words += [f"{name}={show(value)}" for name, value in sorted(changes.items())]
-    words += [f"{name} {show(about[name])}" for name in ("alphas", "loss") if about.get(name)]
+    alphas = about.get("alphas")
+    words += [f"alphas {' and '.join(map(show, alphas))}"] if isinstance(alphas, list) else []
+    words += [f"loss {show(about['loss'])}"] if about.get("loss") else []
     note = ", ".join(filter(None, [*words, which]))
     warning = f" {MADE_UP}" if about.get("data", data) == "synthetic" else ""
     return {"source": source, "preset": preset, "note": f"{note}.{warning}", "claims": claims}

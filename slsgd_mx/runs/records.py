@@ -20,9 +20,11 @@ from slsgd_mx.runs.folder import PUSH_COLUMNS, TIME_COLUMNS
 from slsgd_mx.runs.manifest import read_manifest
 from slsgd_mx.runs.metrics import Row, read_metrics, read_reason
 from slsgd_mx.runs.proof import problems, read_closing
+from slsgd_mx.runs.stored_config import MOST_CONFIG
 from slsgd_mx.system.files import open_lock, parse_json, read_text, warn
 
 MOST_FOLDERS = 100
+MOST_CELLS = 10**7  # of a table: half a million evaluations, about a gigabyte of memory
 NO_METRIC = {"epoch", "alpha", *PUSH_COLUMNS, *TIME_COLUMNS}
 
 
@@ -56,7 +58,7 @@ class Run:
 
     @property
     def metrics(self) -> Tuple[str, ...]:
-        """The columns that measure the model: numbers, or empty."""
+        """The columns that measure the model, which are numbers."""
         others = (name for name in self.columns if name not in NO_METRIC)
         return tuple(name for name in others if self.columns[name].dtype.kind in "if")
 
@@ -103,7 +105,7 @@ def load_run(folder: Union[str, Path]) -> Run:
     folder = Path(folder)
     config, metrics = _read_configuration(folder)
     try:
-        columns = to_columns(read_metrics(folder))
+        columns = to_columns(read_metrics(folder, MOST_CELLS))
         _check_columns(columns, metrics, folder)
         manifest = read_manifest(folder)
     except RunError as error:
@@ -225,13 +227,13 @@ def _read_configuration(folder: Path) -> Tuple[Dict[str, Any], Sequence[str]]:
     if not file.exists():
         raise RunError(f"{folder} holds no run: there is no config.json in it")
     try:
-        config = RunConfig.from_json(read_text(file))
+        config = RunConfig.from_json(read_text(file, MOST_CONFIG))
         plain = json.loads(json.dumps(config.to_dict()))  # tuples become lists, as in the file
         return plain, config.metrics
     except ConfigError:
         pass
     try:
-        values = parse_json(read_text(file))
+        values = parse_json(read_text(file, MOST_CONFIG))
     except ValueError as error:
         raise RunError(f"{file} is damaged: {error}") from error
     if not isinstance(values, dict):

@@ -8,6 +8,8 @@ from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.system import files
 
+MOST_CONFIG = 2**24  # bytes
+
 
 def read_config(path: Path) -> RunConfig:
     """The configuration a run folder holds."""
@@ -15,7 +17,7 @@ def read_config(path: Path) -> RunConfig:
     if not file.exists():
         raise RunError(f"{path} holds no run")
     try:
-        return RunConfig.from_json(files.read_text(file))
+        return RunConfig.from_json(files.read_text(file, MOST_CONFIG))
     except ConfigError as error:
         raise RunError(f"{file} cannot be read ({error}): choose another folder") from error
 

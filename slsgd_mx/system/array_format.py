@@ -26,6 +26,7 @@ def check(path: Path) -> None:
         size = os.fstat(file.fileno()).st_size
         magic, _, count = _read(file, "<QQQ")
         _require(magic == FILE, "it is not a file of arrays")
+        _require(count >= 1, "it holds no arrays")
         for _ in range(count):
             _skip_array(file, size)
         (names,) = _read(file, "<Q")

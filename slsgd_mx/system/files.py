@@ -15,7 +15,7 @@ import stat
 import sys
 import time
 from pathlib import Path
-from typing import IO, Any, Dict, Iterable, Iterator, Sequence
+from typing import IO, Any, Dict, Iterable, Iterator, Optional, Sequence
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from slsgd_mx.errors import DiskError, RunError
 from slsgd_mx.system import array_format
 
 Values = Dict[str, np.ndarray]
-MOST_TEXT = 2**30  # bytes; the longest are records of pushes
 LONGEST_WRITE = 30.0  # seconds to wait for another process that writes the same file
 
 
@@ -73,13 +72,14 @@ def _last_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or ["unknown"])[-1]
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file; raise a RunError if it is not UTF-8, too long, or not a file."""
+def read_text(path: Path, most: Optional[int] = None) -> str:
+    """Return the text of a file; raise a RunError if it is not UTF-8, or not a file.
+
+    Or if it has more than ``most`` bytes.
+    """
     require_file(path)
-    if path.exists() and path.stat().st_size > MOST_TEXT:
-        raise RunError(
-            f"{path} has more than {MOST_TEXT:,} bytes: it is not a file of this program"
-        )
+    if most is not None and path.exists() and path.stat().st_size > most:
+        raise RunError(f"{path} has more than {most:,} bytes: it is not one of ours")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -159,6 +159,8 @@ def replacing(path: Path, suffix: str) -> Iterator[Path]:
     try:
         try:
             yield beside
+            if not _is_same(handle, beside):
+                raise OSError(errno.EBUSY, f"another process has replaced {beside.name}")
             os.replace(beside, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -182,13 +184,17 @@ def _create_locked(path: Path) -> int:
 
 def _remove_unlocked(path: Path) -> None:
     """Remove what has this name; wait while it is locked."""
-    try:  # for writing, without which network file systems do not lock
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.EACCES):  # a link, or not ours to open
-            raise
+    handle = None
+    for flags in (os.O_RDWR, os.O_RDONLY):  # network file systems lock what is open for writing
+        try:
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+            break
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EACCES):  # a link, or not ours to open
+                raise
+    if handle is None:
         path.unlink()
         return
     try:
@@ -212,6 +218,11 @@ def _lock(handle: int, path: Path) -> bool:
                 break
             except BlockingIOError:
                 time.sleep(0.01)
+    return _is_same(handle, path)
+
+
+def _is_same(handle: int, path: Path) -> bool:
+    """Whether an open file has that name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:

@@ -48,13 +48,14 @@ def test_boards_say_what_was_trained_and_how_many_devices_were_poisoned(tmp_path
 
 
 def test_arenas_that_differ_in_one_symbol_have_different_titles(tmp_path):
-    changes = [{}, {"gamma": 0.05}, {"drop_rate": 0.1}]
+    changes = [{}, {"gamma": 0.05}, {"drop_rate": 0.1}, {"width": 3}]
     arenas = [small(changes=each) for each in changes]
     for arena in arenas:
         store(arena, tmp_path)
     found = find_boards({run: tmp_path / run.slug for arena in arenas for run in arena.runs()})
-    ends = [board.workload.split(", ")[-2:] for board in found]
-    assert ends == [[f"gamma={g}", f"drop_rate={d}"] for g, d in [(0.1, 0), (0.05, 0), (0.1, 0.1)]]
+    ends = [board.workload.split(", ")[-3:] for board in found]
+    wanted = [(0.1, 0, 16), (0.05, 0, 16), (0.1, 0.1, 16), (0.1, 0, 3)]
+    assert ends == [[f"gamma={g}", f"drop_rate={d}", f"width={w}"] for g, d, w in wanted]
 
 
 def test_too_many_versions_of_plugins_are_refused(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import csv
 import math
 
+import numpy as np
 import pytest
 from helpers.run_folders import store_run
 
@@ -67,6 +68,9 @@ def test_an_epoch_without_poisoned_pushes_of_one_seed_has_the_mean_of_the_others
     low, mean, high = band(panels[0].curves[0])
     assert mean == pytest.approx([0.1, 0.1, math.nan, 0.1], nan_ok=True)
     assert low == pytest.approx(high, nan_ok=True)
+    (folders[line.runs[0]] / FILE).write_text(to_text(made_up(line.runs[0])[:3]))  # it diverged
+    ended = band(used_panels({"": [line]}, folders)[0][0].curves[0])
+    assert np.isnan(ended[:, 3]).all() and not np.isnan(ended[:, 0]).any()
 
 
 def test_runs_that_recorded_nothing_have_no_picture(tmp_path, monkeypatch):

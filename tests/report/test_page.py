@@ -184,7 +184,7 @@ def test_verdicts_name_what_was_changed(tmp_path):
     asked = "claims --preset smoke --repeats 1 --runs none --alphas 0.6,1 --loss 1.5"
     assert call(f"{asked} --figures {tmp_path}").exit_code == 0
     note = verdicts.from_folder(tmp_path, [])["note"]
-    assert note.startswith("Preset smoke, alphas 0.6:1, loss 1.5, seed 0.")
+    assert note.startswith("Preset smoke, alphas 0.6 and 1, loss 1.5, seed 0.")
     assert verdicts.from_folder(LAPTOP, [])["note"].startswith("Preset laptop, ")
 
 

@@ -14,7 +14,7 @@ from helpers.run_folders import cut_lines, forget_digests, interrupt, keep, stor
 from slsgd_mx import load_run, load_runs
 from slsgd_mx.cli import main
 from slsgd_mx.errors import RunError
-from slsgd_mx.runs import metrics, records
+from slsgd_mx.runs import records
 from slsgd_mx.runs.folder import RunFolder
 
 OLD = next((Path(__file__).parent / "written_by_0.1.0").iterdir())
@@ -118,7 +118,7 @@ def test_a_run_that_may_not_be_read_is_left_out_with_a_warning(tiny, tmp_path, c
     for name in ("mine", "theirs"):
         keep(tmp_path / name, tiny(), 3)
 
-    def refuse(path, read=records.read_text):
+    def refuse(path, most=None, read=records.read_text):
         if path.parent.name == "theirs":
             raise PermissionError(13, "Permission denied", str(path))
         return read(path)
@@ -178,6 +178,7 @@ def test_a_finished_run_that_lacks_rows_is_damaged(tiny, tmp_path):
     assert repr(run) == f"Run(path={folder!r}, status='damaged', epoch=2, why={run.why!r})"
 
 
+@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize(
     "column, cell, legal",
     [
@@ -223,6 +224,7 @@ def test_strange_values_of_an_unknown_configuration_are_refused(tiny, tmp_path, 
         load_run(tmp_path / "run")
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_sizes_do_not_hide_the_symbols_of_a_configuration(tiny, tmp_path):
     file = keep(tmp_path / "run", tiny(), 1) / "config.json"
     strange = {"rule": "unknown", "zz": {"task": ["x"], "size": 3}}
@@ -250,14 +252,17 @@ def test_folders_that_are_nested_too_deeply_are_not_searched(tiny, tmp_path):
         subprocess.run(["rm", "-r", str(deep)], check=True)  # shutil.rmtree could not
 
 
-@pytest.mark.parametrize("name, most", [("metrics.csv", "rows"), ("config.json", "bytes")])
-def test_files_that_are_too_long_are_not_read(tiny, tmp_path, monkeypatch, name, most):
-    path = keep(tmp_path / "run", tiny(), 1) / name
-    if most == "rows":
-        monkeypatch.setattr(metrics, "MOST_ROWS", 1)
-        assert f"has more than 1 {most}" in load_run(tmp_path / "run").why
-    else:
-        with open(path, "r+b") as file:
-            file.truncate(2**31)  # sparse: it takes no space
-        with pytest.raises(RunError, match=f"has more than 1,073,741,824 {most}"):
-            load_run(tmp_path / "run")
+def test_files_that_are_too_long_are_not_read(tiny, tmp_path, monkeypatch):
+    folder = keep(tmp_path / "run", tiny(), 1)
+    cells = sum(line.count(",") + 1 for line in (folder / "metrics.csv").read_text().splitlines())
+    monkeypatch.setattr(records, "MOST_CELLS", cells)
+    assert load_run(folder).status == "interrupted"
+    monkeypatch.setattr(records, "MOST_CELLS", cells - 1)
+    assert f"has more than {cells - 1} cells" in load_run(folder).why
+    with open(folder / "metrics.csv", "r+b") as file:
+        file.truncate(2**31)  # sparse: it takes no space
+    assert f"has more than {100 * (cells - 1):,} bytes" in load_run(folder).why
+    with open(folder / "config.json", "r+b") as file:
+        file.truncate(2**31)
+    with pytest.raises(RunError, match="has more than 16,777,216 bytes"):
+        load_run(folder)

@@ -11,7 +11,7 @@ function parseFilter(text) {
     return (row) => {
       const value = row.values[name in row.values ? name : { T: "epochs", H: "local_steps" }[name] || name];
       if (value === undefined) return false;
-      if (wanted.toLowerCase() === "nan") return sign === "!=" ? value !== null : sign.startsWith("=") && value === null;
+      if (wanted.toLowerCase() === "nan" && typeof value !== "string") return sign === "!=" ? value !== null : sign.startsWith("=") && value === null;
       const text = any ? String(value).replace(/:[^+]*/g, "") : String(value), same = { true: "yes", false: "no", none: "none" }[wanted.toLowerCase()] || wanted;
       const [a, b] = typeof value === "number" && wanted !== "" && !Number.isNaN(Number(wanted)) ? [value, Number(wanted)] : [text, same];
       if (sign === "!=") return a !== b;
