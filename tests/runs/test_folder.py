@@ -1,5 +1,6 @@
 """Run folders: whole files or none, rows, checkpoints, locks."""
 
+import dataclasses
 import errno
 import fcntl
 import json
@@ -17,6 +18,7 @@ from slsgd_mx.errors import ConfigError, DivergedError, FailedError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS, RunFolder, list_checkpoints, load_newest
 from slsgd_mx.runs.metrics import read_metrics
 from slsgd_mx.runs.records import load_run
+from slsgd_mx.runs.trainer import _Tally
 from slsgd_mx.system import files
 from slsgd_mx.system.files import (
     digest,
@@ -214,6 +216,19 @@ def test_headers_that_lie_are_noticed_before_mxnet_believes_them(tmp_path, said)
     path.write_bytes(arrays_file()[:20])
     with pytest.raises(RunError, match="is corrupt: it ends too early"):
         load_arrays(path)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{"news": 1}, {"accepted": "a"}, {"refused_devices": 3}, {"refused_devices": [3]}],
+    ids=str,
+)
+def test_notes_of_a_checkpoint_that_are_not_understood_are_an_error(tmp_path, notes):
+    """Those of a newer version, or of somebody who wishes no good."""
+    tally = _Tally(accepted=3, refused_devices=["1:7"], seconds=0.5)
+    assert _Tally.from_notes(dataclasses.asdict(tally), tmp_path) == tally
+    with pytest.raises(RunError, match=f"does not understand .{next(iter(notes))}.: move it away"):
+        _Tally.from_notes({**dataclasses.asdict(tally), **notes}, tmp_path)
 
 
 def test_a_name_that_is_not_utf8_is_refused_before_training(tmp_path, tiny):

@@ -131,23 +131,6 @@ def test_rows_newer_than_the_checkpoint_are_computed_again(unbroken, config, tmp
     assert numbers(resumed.folder) == numbers(unbroken.folder)
 
 
-@pytest.mark.parametrize(
-    "notes",
-    [{"news": 1}, {"accepted": "a"}, {"refused_devices": 3}, {"refused_devices": [3]}],
-    ids=str,
-)
-def test_notes_of_a_checkpoint_that_are_not_understood_are_an_error(tiny, tmp_path, notes):
-    config = tiny(epochs=2)
-    interrupt(config, tmp_path / "run", 1)
-    with RunFolder(tmp_path / "run", config) as run_folder:
-        _, values, found = run_folder.resume()
-        for path in list_checkpoints(run_folder.path / "checkpoint"):
-            path.unlink()
-        run_folder.save_checkpoint(1, values, {**found, **notes})
-    with pytest.raises(RunError, match=f"does not understand .{next(iter(notes))}.: move it away"):
-        train(config, tmp_path / "run")
-
-
 def test_a_corrupt_checkpoint_costs_epochs_but_no_bytes(unbroken, config, tmp_path):
     interrupt(config, tmp_path / "run", 5, checkpoint_seconds=0)
     paths = list_checkpoints(tmp_path / "run" / "checkpoint")
