@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple, Union
-
-import numpy as np
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.build import attackers
 from slsgd_mx.figures.panels import decay_epoch_of, title_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
 from slsgd_mx.figures.style import Paths, as_paths, literal, write
+from slsgd_mx.runs.metrics import align
 from slsgd_mx.runs.records import Run, load_run
 from slsgd_mx.runs.selection import brief, describe, in_common, labels, show
 from slsgd_mx.tasks.sizes import SIZES
@@ -107,8 +105,8 @@ def _panel(metric: str, runs: Sequence[Run]) -> Panel:
         having = [run for run in members if is_numeric(run, metric)]
         if having:
             shown += [SimpleNamespace(**run.symbols) for run in having]
-            x, y = common_axis(having, metric)
-            curves.append(Curve(literal(label), x, y, style, _remark(members)))
+            points = align([run["epoch"] for run in having], [run[metric] for run in having])
+            curves.append(Curve(literal(label), *points, style, _remark(members)))
     title, ylabel = title_of(metric, *(run.config["task"] for run in runs))
     known = all(hasattr(run, "alpha_decay_epoch") for run in shown)
     return Panel(title, ylabel, curves, decay_epoch=decay_epoch_of(shown) if known else None)
@@ -124,15 +122,6 @@ def group_labels(runs: Sequence[Run]) -> List[str]:
         text = label or describe(run, MAIN)
         texts.append(text if seen[key] == 1 else f"{text} ({run.path.name})")  # a second folder
     return texts
-
-
-def common_axis(runs: Sequence[Run], metric: str) -> Tuple[np.ndarray, np.ndarray]:
-    """The epochs of all runs, (points,), and the metric, (runs, points), NaN where one has none."""
-    x = np.unique(np.concatenate([run["epoch"] for run in runs]))
-    y = np.full((len(runs), len(x)), math.nan)
-    for row, run in zip(y, runs):
-        row[np.searchsorted(x, run["epoch"])] = run[metric]
-    return x, y
 
 
 def _remark(runs: Sequence[Run]) -> str:

@@ -14,7 +14,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.figures.plot import Curve, Panel, band, frame
 from slsgd_mx.figures.variants import Line, trimming
 from slsgd_mx.rules.pipeline import find_rule
-from slsgd_mx.runs.metrics import Row, column, mean_change
+from slsgd_mx.runs.metrics import Row, align, column, mean_change
 from slsgd_mx.runs.status import Outcome
 
 CLASSIFIERS = {"cifar", "lstm", "images"}  # tasks whose losses are cross entropies
@@ -41,11 +41,8 @@ Repeats = Sequence[Sequence[Row]]  # the rows of each repeat's metrics.csv
 
 def metric_curve(label: str, runs: Repeats, metric: str) -> Curve:
     """A metric over the epochs of one or several repeats; NaN where a repeat has no row."""
-    epochs = np.unique(np.concatenate([column(rows, "epoch") for rows in runs]))
-    y = np.full((len(runs), len(epochs)), np.nan)
-    for repeat, rows in enumerate(runs):
-        y[repeat, np.searchsorted(epochs, column(rows, "epoch"))] = column(rows, metric)
-    return Curve(label, epochs, y)
+    epochs, values = ([column(rows, name) for rows in runs] for name in ("epoch", metric))
+    return Curve(label, *align(epochs, values))
 
 
 def line_curve(

@@ -75,6 +75,13 @@ class Panel:
     own_legend: bool = False  # to the right of the panel, apart from the figure's
 
 
+def looks_of(panels: Sequence[Panel]) -> dict[str, int]:
+    """The number of each label's look: its own, or its place among the labels."""
+    curves = [curve for panel in panels for curve in panel.curves]
+    places = {label: i for i, label in enumerate(dict.fromkeys(c.label for c in curves))}
+    return {**places, **{c.label: c.style for c in curves if c.style is not None}}
+
+
 def band(curve: Curve) -> np.ndarray:
     """Summarise repeats: minimum, mean and maximum, shape (3, points)."""
     if curve.summary is not None:
@@ -164,9 +171,7 @@ def composed(
     if not panels:
         raise ConfigError("panels=[] cannot be drawn: at least one panel is needed")
     columns = min(columns or 2, len(panels))
-    curves = [curve for panel in panels for curve in panel.curves]
-    looks = {label: i for i, label in enumerate(dict.fromkeys(c.label for c in curves))}
-    looks.update({c.label: c.style for c in curves if c.style is not None})
+    curves, looks = [curve for panel in panels for curve in panel.curves], looks_of(panels)
     repeats = sorted({len(c.y) for c in curves if len(c.y) > 1})
     notes = []
     if repeats:

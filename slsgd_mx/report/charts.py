@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Sequence
 
 import numpy as np
 
-from slsgd_mx.figures.plot import Curve, Panel, band, beyond, heights
+from slsgd_mx.figures.plot import Curve, Panel, band, beyond, heights, looks_of
 from slsgd_mx.figures.style import COLOURS, LINES, MARKERS, look
 
 # The same colours, as they are readable on a dark page.
@@ -80,9 +80,7 @@ def _dash(line: Any) -> str:
 
 def chart(panels: Sequence[Panel], columns: int = 2) -> Dict[str, Any]:
     """Panels with the numbers of their looks, which are equal for equal labels."""
-    curves = [curve for panel in panels for curve in panel.curves]
-    looks = {label: i for i, label in enumerate(dict.fromkeys(c.label for c in curves))}
-    looks.update({c.label: c.style for c in curves if c.style is not None})
+    looks = looks_of(panels)
     return {"columns": columns, "panels": [_panel(panel, looks) for panel in panels]}
 
 

@@ -7,7 +7,7 @@ import io
 import math
 import re
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -41,6 +41,23 @@ def read_metrics(folder: Path, most: Optional[int] = None) -> List[Row]:
 def column(rows: Sequence[Row], name: str) -> np.ndarray:
     """One column of the metrics as numbers."""
     return np.array([float(row[name]) for row in rows])
+
+
+def align(
+    epochs: Sequence[np.ndarray], values: Sequence[np.ndarray]
+) -> Tuple[np.ndarray, np.ndarray]:
+    """The epochs of all repeats, (points,), and the values of each there, (repeats, points).
+
+    NaN where a repeat has none.
+
+    >>> align([np.array([1, 2]), np.array([2, 4])], [np.array([0.1, 0.2]), np.array([0.3, 0.4])])
+    (array([1, 2, 4]), array([[0.1, 0.2, nan], [nan, 0.3, 0.4]]))
+    """
+    x = np.unique(np.concatenate(epochs))
+    y = np.full((len(values), len(x)), math.nan)
+    for row, places, found in zip(y, epochs, values):
+        row[np.searchsorted(x, places)] = found
+    return x, y
 
 
 def average(config: RunConfig, runs: Sequence[Sequence[Row]]) -> List[Row]:

@@ -15,6 +15,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from slsgd_mx.errors import RunError
+from slsgd_mx.runs.metrics import align
 from slsgd_mx.system.files import read_text, to_csv
 
 FILE = "pushes.csv"
@@ -117,12 +118,8 @@ def _row(line: str) -> Pushes:
 
 def by_epoch(runs: Sequence[Sequence[Pushes]]) -> Dict[str, Tuple[np.ndarray, np.ndarray]]:
     """``poisoned_used`` and ``honest_lost`` of repeats: epochs (T,) and values (repeats, T)."""
-    epochs = sorted({row.epoch for rows in runs for row in rows})
-    columns, found = {epoch: column for column, epoch in enumerate(epochs)}, {}
-    for name in ("poisoned_used", "honest_lost"):
-        values = np.full((len(runs), len(epochs)), np.nan)
-        for repeat, rows in enumerate(runs):
-            for row in rows:
-                values[repeat, columns[row.epoch]] = getattr(row, name)
-        found[name] = np.array(epochs, float), values
-    return found
+    epochs = [np.array([row.epoch for row in rows], float) for rows in runs]
+    return {
+        name: align(epochs, [np.array([getattr(row, name) for row in rows]) for rows in runs])
+        for name in ("poisoned_used", "honest_lost")
+    }

@@ -8,7 +8,7 @@ from helpers.run_folders import forget_digests, keep, store_run
 
 from slsgd_mx import load_run, load_runs, plot_runs
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.figures.comparison import common_axis, group_labels
+from slsgd_mx.figures.comparison import group_labels
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -72,8 +72,10 @@ def test_a_folder_with_dollar_signs_in_its_name_is_no_formula(tiny, tmp_path):
 def test_epochs_that_a_run_lacks_are_nan(tiny, tmp_path):
     keep(tmp_path / "one", tiny(), 3)
     keep(tmp_path / "two", tiny(seed=1), 2)
-    x, y = common_axis(load_runs(tmp_path), "train_loss")
-    assert x.tolist() == [1, 2, 3] and np.isnan(y).tolist() == [[False] * 3, [False, False, True]]
+    figure = plot_runs(load_runs(tmp_path), metric="train_loss")
+    (line,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) == 3)
+    assert line.get_xdata().tolist() == [1, 2, 3]
+    assert np.isnan(line.get_ydata()).tolist() == [False, False, True]
 
 
 def test_runs_without_an_evaluation_are_counted_or_refused(tiny, tmp_path):

@@ -19,7 +19,8 @@ function showSummary() {
   const tile = (value, words) => tiles.push(make("div", { class: "tile" }, make("b", {}, String(value)), make("span", {}, words)));
   const runs = DATA.runs.rows.length;
   for (const { status } of DATA.runs.rows) states[status] = (states[status] || 0) + 1;
-  if (runs) tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}`);
+  const again = states["in CSV"] && DATA.figures.length > 1 ? " (once for each figure that shows it)" : "";
+  if (runs) tile(runs, `${plural(runs, "run")}: ${Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}${again}`);
   if (epochs) tile(epochs.toLocaleString("en"), "epochs computed");
   if (seconds) tile(duration(seconds), "of training, all runs together");
   if (DATA.figures.length) tile(DATA.figures.length, plural(DATA.figures.length, "figure"));
