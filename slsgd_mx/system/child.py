@@ -26,6 +26,7 @@ import os
 import re
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Callable, Iterator, Optional, Tuple
@@ -43,6 +44,7 @@ def main(parent: int, death_signal: int) -> int:
     """Do the jobs that arrive until the input ends; return the exit code."""
     report = reporter()
     die_with_parent(death_signal, parent)
+    keep_priority()
     signals.install()
     code = 0
 
@@ -87,6 +89,21 @@ def die_with_parent(number: int, parent: int) -> None:
         ctypes.CDLL(None).prctl(set_death_signal, int(number))
     if os.getppid() != parent:
         os._exit(1)
+
+
+def keep_priority() -> None:
+    """Linux: give the session of this process the priority that ``nice`` gave the process.
+
+    Sessions share the processor equally, whatever the priorities of their processes.
+    """
+    group, priority = Path("/proc/self/autogroup"), os.nice(0)
+    with contextlib.suppress(OSError):  # no such file, or a priority above the usual one
+        for _ in range(20 if priority else 0):
+            try:
+                group.write_text(str(priority))
+                return
+            except BlockingIOError:  # one write in 0.1 s, of all processes together
+                time.sleep(0.1)
 
 
 def do(job: Message, report: Report) -> Tuple[Message, int]:

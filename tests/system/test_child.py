@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -196,3 +197,25 @@ def test_an_interrupt_while_reporting_is_raised_after_the_report():
     messages = [json.loads(line) for line in started.stdout.splitlines()]
     assert messages == [{"event": "epoch"}, {"event": "end", "status": "interrupted"}]
     assert started.returncode == 143
+
+
+def sessions_have_priorities():
+    """Whether this kernel shares the processor between sessions."""
+    setting = Path("/proc/sys/kernel/sched_autogroup_enabled")
+    return setting.exists() and setting.read_text().strip() == "1"
+
+
+@pytest.mark.skipif(not sessions_have_priorities(), reason="sessions have no priority here")
+def test_the_session_of_a_child_has_the_priority_of_its_parent():
+    program = """
+from slsgd_mx.system.processes import Child
+child = Child(1)
+child.send({"do": ""})
+child.read()
+print(open(f"/proc/{child.process.pid}/autogroup").read())
+child.close()
+child.process.wait()
+"""
+    command = ["nice", "-n", "5", sys.executable, "-c", program]
+    out = subprocess.run(command, env=environment(1), capture_output=True, text=True, check=True)
+    assert out.stdout.split()[-2:] == ["nice", "5"]
