@@ -60,7 +60,10 @@ def draw_used(boards: Sequence[Board], path: Paths, title: str, note: str) -> Li
 
 
 def finals(board: Board) -> Grid:
-    """Dark means broken; frames mark the best worst case, that of several rules if they tie."""
+    """Dark means broken; frames mark the best worst case, that of several rules if they tie.
+
+    There is no frame while a rule lacks runs.
+    """
     worst = [board.worst(rule) for rule in board.rules]
     ends = np.array([math.nan if score is None else score.mean for score in worst])
     values = np.column_stack([_values(board, lambda score: score.mean), ends])
@@ -73,7 +76,8 @@ def finals(board: Board) -> Grid:
     ]
     last = len(board.columns)
     known = {rule: score for rule, score in zip(board.rules, worst) if score is not None}
-    best, rises = best_of(known, board.measure), board.measure.rises
+    best = [] if board.unfinished else best_of(known, board.measure)
+    rises = board.measure.rises
     finite = values[np.isfinite(values)]
     lowest, highest = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
     return Grid(

@@ -71,6 +71,16 @@ class Board:
         due = len(self.seeds) * len(cells)
         return due - sum(len(score.values) for score in cells), due
 
+    @property
+    def unfinished(self) -> List[str]:
+        """The rules without a worst case because runs are missing."""
+        return [r for r in self.rules if self.worst(r) is None and not self.why_empty(r)]
+
+    def why_empty(self, rule: str) -> str:
+        """Why a rule has empty cells, such as a b that is illegal; "" if it has none."""
+        reasons = {self.scores[rule, column].cell.why_empty for column in self.columns}
+        return "; ".join(sorted(filter(None, reasons)))
+
     def states(self, pair: Tuple[str, str]) -> List[str]:
         """What became of the runs of a cell; one that only other cells have is missing."""
         runs = self.scores[pair].cell.runs

@@ -14,10 +14,11 @@ def verdict(board: Board) -> List[str]:
     """The rule with the best worst case, and the strongest attack on each rule."""
     worst = {rule: board.worst(rule) for rule in board.rules}
     known = {rule: score for rule, score in worst.items() if score is not None}
-    lines, show = [], board.measure.show
+    lines, show, unfinished = [], board.measure.show, board.unfinished
     if known:
         best = {rule: known[rule] for rule in best_of(known, board.measure)}
-        lines.append(f"Best worst case: {_in_words(best, board.measure)}.")
+        so_far = f" so far, of {len(known)} of {len(board.rules)} rules" if unfinished else ""
+        lines.append(f"Best worst case{so_far}: {_in_words(best, board.measure)}.")
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
         lines.append(
@@ -26,14 +27,11 @@ def verdict(board: Board) -> List[str]:
         )
     missing, due = board.runs_missing
     if missing:
-        lines.append(
-            f"{missing} of {due} runs are missing: a mean is over the seeds that are there"
-        )
+        seeds = ": a mean is over the seeds that are there" if len(board.seeds) > 1 else ""
+        lines.append(f"{missing} of {due} runs are missing{seeds}")
     for rule in board.rules:
         if rule not in known:
-            reasons = {s.cell.why_empty for (r, _), s in board.scores.items() if r == rule}
-            why = "; ".join(sorted(filter(None, reasons))) or "runs are missing"
-            lines.append(f"{rule}: no verdict, {why}")
+            lines.append(f"{rule}: no verdict, {board.why_empty(rule) or 'runs are missing'}")
     return lines
 
 

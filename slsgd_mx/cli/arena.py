@@ -162,7 +162,8 @@ def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells:
     of = SYNTHETIC * (config.sizes.data == "synthetic") + precision_in_words(config)
     of = of if grid.usual else f", {config.sizes.title}{of}"
     files = [folder / "arena.png", folder / "arena.svg"]
-    frame = f"{note} The orange frame marks the best worst case."
+    unfinished = all(board.unfinished for board in boards)  # then no board has a frame
+    frame = note if unfinished else f"{note} The orange frame marks the best worst case."
     words = boards[0].measure.words
     title = f"Final {words}, rules by attacks{of}"
     pictures.draw_heat_maps(boards, files, title, frame)

@@ -110,7 +110,10 @@ def test_missing_and_diverged_runs_are_shown_as_such(tmp_path):
     score = board.scores["mean", "negation"]
     assert (score.values, score.diverged) == ((0.0,), 1)
     assert board.worst("mean") is None
-    assert "mean: no verdict, runs are missing" in verdict.verdict(board)
+    said = verdict.verdict(board)
+    assert "mean: no verdict, runs are missing" in said and "1 of 6 runs are missing" in said
+    assert said[0].startswith("Best worst case so far, of 1 of 2 rules: median, ")
+    assert not pictures.finals(board).framed
     assert len(results.missing_runs([board])) == 1
     table = as_dicts(tables.table(arena, [board]))
     assert [row["seeds"] for row in table] == ["1", "1", "0", "1", "1", "1"]
