@@ -44,6 +44,12 @@ class Settings(NamedTuple):
     attack: Optional[str] = None  # a colluding one
     seed: int = 0
 
+    @property
+    def extra(self) -> int:
+        """Rows for what the attackers ask for besides the k pushes: see ``Shard``."""
+        needs = () if self.attack is None else find_attack(self.attack).entry.needs
+        return self.k + 1 if {"start", "target"} & {*needs} else 0
+
 
 class Plot(NamedTuple):
     """Who colludes in an epoch: the poisoned slots, and the finite honest pushes that they see."""

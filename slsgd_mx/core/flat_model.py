@@ -112,9 +112,9 @@ class Shard:
 
     ``value``, (d,) float32, is updated in place; in the ranges ``replaced`` whatever alpha is.  It
     consists of whole blocks of the flat model, from block ``first`` and coordinate ``offset`` on.
-    Besides the k slots, rows are kept for what colluding attackers ask for: slot k + s is what the
-    worker of slot s started from, slot 2k is the task's target.  If the rows are in a file, they
-    are visited block by block, so that only a part of them is in memory.
+    Besides the k slots there are ``extra`` rows for what colluding attackers ask for: slot k + s is
+    what the worker of slot s started from, slot 2k is the task's target.  If the rows are in a
+    file, they are visited block by block, so that only a part of them is in memory.
     """
 
     def __init__(
@@ -126,17 +126,14 @@ class Shard:
         first: int = 0,
         offset: int = 0,
         memory: Optional[SlotMemory] = None,
+        extra: int = 0,
     ) -> None:
         self.value, self.replaced, self.k, self.offset = value, list(replaced), k, offset
         self.blocks = divide(value.size) if blocks is None else list(blocks)
         self.first = first
         self._memory = memory or SlotMemory()
         self.slots = self._memory.zeros(k, value.size)  # (k, d)
-
-    @functools.cached_property
-    def _extra(self) -> np.ndarray:
-        """The rows that colluding attackers ask for, (k + 1, d)."""
-        return self._memory.zeros(self.k + 1, self.value.size)
+        self._extra = self._memory.zeros(extra, value.size)
 
     def row(self, slot: int) -> np.ndarray:
         """The memory of a slot, (d,)."""

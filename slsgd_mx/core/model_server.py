@@ -135,8 +135,9 @@ class ModelServer(Server):
     @functools.cached_property
     def _shard(self) -> Shard:
         """One shard: the whole model."""
-        model = self.model
-        return Shard(model.vector, self.settings.k, model.replaced, memory=self._memory)
+        model, settings = self.model, self.settings
+        rows = dict(memory=self._memory, extra=settings.extra)
+        return Shard(model.vector, settings.k, model.replaced, **rows)
 
     @functools.cached_property
     def _slots(self) -> Dict[int, Parameters]:

@@ -72,10 +72,11 @@ def check_settings(settings: Settings) -> None:
 
 def judge(settings: Settings, finite: Dict[int, bool]) -> Update:
     """Which slots to aggregate, given the complete ones and whether each is finite."""
-    accepted = [s for s, fine in sorted(finite.items()) if fine or settings.nonfinite == "keep"]
+    fine = {slot: finite[slot] or settings.nonfinite == "keep" for slot in sorted(finite)}
+    accepted = [slot for slot in fine if fine[slot]]
     return Update(
         accepted=tuple(accepted),
-        refused=tuple(s for s in sorted(finite) if s not in accepted),
+        refused=tuple(slot for slot in fine if not fine[slot]),
         missing=tuple(s for s in range(settings.k) if s not in finite),
         applied=find_rule(settings.rule).obstacle(len(accepted), settings.b) is None,
     )
@@ -262,8 +263,7 @@ class Server(abc.ABC):
 
     def _check_push(self, key: str, shape: Tuple[int, ...], slot: int) -> None:
         self.model.check_key(key)
-        k, expected = self.settings.k, self.model.places[key].shape
-        rows = 2 * k + 1 if self.settings.attack is not None else k
+        rows, expected = self.settings.k + self.settings.extra, self.model.places[key].shape
         if not isinstance(slot, (int, np.integer)) or not 0 <= slot < rows:
             raise ConfigError(f"slot={slot} is out of range: needs 0 <= slot <= {rows - 1}")
         if shape != expected:

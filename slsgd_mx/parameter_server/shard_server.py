@@ -143,7 +143,7 @@ class ShardServer:
         if epoch != self.status.epoch + 1:
             raise ProtocolError(f"slot {slot} of epoch {epoch} in epoch {self.status.epoch + 1}")
         k = self.setup.settings.k
-        rows = k if self.setup.settings.attack is None else 2 * k + 1
+        rows = k + self.setup.settings.extra
         if not 0 <= slot < rows:
             raise ProtocolError(f"slot={slot}: needs 0 <= slot < {rows}")
         if self._owners and slot < 2 * k and self._owners[slot % k] != rank:
@@ -166,17 +166,19 @@ class ShardServer:
         """Use the memory in which MXNet stores the model key as this server's shard."""
         if self.shard is not None:
             raise ProtocolError("the model is initialised already")
-        k, memory = self.setup.settings.k, stored[HEADER:]
+        settings, memory = self.setup.settings, stored[HEADER:]
         first, last = shard_blocks(self.setup.size, self.setup.servers)[server]
         held = cut(blocks(self.setup.size)[first:last], part)
         slots = SlotMemory(self.slot_folder)
         replaced = cut(self.setup.replaced, part)
         try:
-            self.shard = Shard(memory, k, replaced, held, first, part[0], slots)
+            place = (replaced, held, first, part[0])
+            self.shard = Shard(memory, settings.k, *place, slots, settings.extra)
         except DiskError as error:
             raise ProtocolError(str(error)) from None
         except MemoryError:
-            why = f"not enough memory for k={k} slots of {memory.size} values"
+            rows = settings.k + settings.extra
+            why = f"not enough memory for {rows} slots of {memory.size} values"
             raise ProtocolError(why) from None
         self._model, self.server = stored, server
         self._start_if_ready()

@@ -36,7 +36,7 @@ def epoch(folder, rule="trimmed-mean", attack=None, poisoned=()):
         values[slot] = np.nan if slot == 11 else 1e30
         server.push("w", mx.nd.array(values[10:]), slot)
         server.push("mean", mx.nd.array(values[:10]), slot)
-    if attack is not None:
+    if server.settings.extra:
         for row in (K, K + 1, 2 * K):  # where they start from, and a target
             server.push("w", mx.nd.ones(SIZE - 10), row)
             server.push("mean", mx.nd.ones(10), row)
@@ -62,6 +62,24 @@ def test_a_colluding_attack_gives_the_bytes_of_memory_from_a_file(attack, tmp_pa
     monkeypatch.setenv(slot_memory.VARIABLE, "0")
     *found, mapped = epoch(tmp_path, attack=text, poisoned=(0, 1))
     assert mapped and found == expected
+
+
+def test_space_for_what_attackers_show_is_reserved_before_the_first_epoch(tmp_path, monkeypatch):
+    """A full disk is then an error before anything is computed."""
+    monkeypatch.setenv(slot_memory.VARIABLE, "0")
+    counts, make = [], slot_memory.map_file
+
+    def map_file(folder, count, what):
+        counts.append(count)
+        return make(folder, count, what)
+
+    monkeypatch.setattr(slot_memory, "map_file", map_file)
+    for attack, rows in {"alie:z=1": [K], "worst-case": [K, K + 1]}.items():
+        counts.clear()
+        server = ModelServer(K, 2, attack=attack, slot_folder=tmp_path)
+        server.init("w", np.zeros(SIZE, np.float32))
+        server.start(0)
+        assert counts == [4 * SIZE * row for row in rows]
 
 
 @pytest.mark.parametrize("servers", [1, 2])

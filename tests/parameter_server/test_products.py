@@ -139,7 +139,7 @@ def both(servers, poisoned=(1, 4), alpha=0.7, bad=(), **settings):
     places = [("w", 0, 900), ("v", 900, SIZE)] if "attack" in settings else []
     remote = Remote(x, servers, **{"b": 1, **settings}, replaced=[(900, SIZE)], places=places)
     pushes = {slot: normal(SIZE, seed=slot) for slot in range(K)}
-    if settings.get("attack"):
+    if local.settings.extra:
         pushes.update({K + slot: normal(SIZE, seed=50 + slot) for slot in poisoned})
         pushes[2 * K] = normal(SIZE, seed=77)
     for slot in bad:

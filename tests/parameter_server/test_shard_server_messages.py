@@ -152,7 +152,7 @@ def test_pushes_that_are_ignored(pushed, message):
 
 
 def test_only_the_worker_that_trains_a_slot_pushes_into_it():
-    many = started(owners=[0, 1, 2, 1], attack="alie")
+    many = started(owners=[0, 1, 2, 1], attack="worst-case")
     host = many.hosts[0]
     for slot, rank in [(0, 1), (0, 2), (1, 0), (2, 0), (3, 2), (4, 1), (7, 0)]:  # 4 to 7: starts
         line = f"slot {slot} of epoch 1 is not trained by worker {rank}"
