@@ -201,7 +201,9 @@ class Registry(Dict[str, Entry]):
             if key in known and not equals:
                 raise ConfigError(f"{name}:{key} has no value: write {name}:{key}=VALUE")
             if key not in known:
-                legal = ", ".join(f"{k}={show(p.default)}" for k, p in known.items())
+                legal = ", ".join(
+                    k if p.default is None else f"{k}={show(p.default)}" for k, p in known.items()
+                )
                 legal = f"its parameters are {legal}" if legal else "it has no parameters"
                 legal = propose(key, known, legal)
                 raise ConfigError(f"{self.kind} {name!r} has no parameter {item!r}{legal}")

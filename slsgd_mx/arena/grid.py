@@ -141,6 +141,7 @@ class Arena:
             object.__setattr__(self, "partitions", (sizes.partition,))
         elif not self.partitions:
             object.__setattr__(self, "partitions", ("balanced",))
+        object.__setattr__(self, "rules", tuple(find_rule(rule).text for rule in self.rules))
         for name in ("rules", "attacks", "partitions", "qs", "bs", "alphas"):
             values = tuple(dict.fromkeys(getattr(self, name)))
             require(bool(values), name, "()", f"at least one of the {name}")
@@ -187,13 +188,16 @@ class Arena:
         return list(dict.fromkeys(run for cell in cells for run in cell.runs))
 
     def empty_cells(self) -> Dict[str, str]:
-        """Why cells cannot be computed, by rule and attack."""
-        return {
-            f"{cell.rule} / {cell.attack}": cell.why_empty
-            for setting in self.settings
-            for cell in self.cells(setting)
-            if cell.why_empty
-        }
+        """Why cells cannot be computed, by rule and attack, and by setting if they differ in it."""
+        found: Dict[str, Dict[Setting, str]] = {}
+        for setting in self.settings:
+            for cell in self.cells(setting):
+                found.setdefault(f"{cell.rule} / {cell.attack}", {})[setting] = cell.why_empty
+        reasons = {}
+        for name, why in found.items():
+            differ = len({*why.values()}) > 1
+            reasons.update({f"{name} ({s})" if differ else name: why[s] for s in why if why[s]})
+        return reasons
 
     def _cell(self, setting: Setting, rule: str, attack: str) -> Cell:
         shared = self._why_not_shared(rule, attack)

@@ -81,6 +81,15 @@ class Board:
         reasons = {self.scores[rule, column].cell.why_empty for column in self.columns}
         return "; ".join(sorted(filter(None, reasons)))
 
+    def spared(self, rule: str) -> List[str]:
+        """The attacks that are illegal for a rule, but not for all."""
+        return [
+            column
+            for column in self.columns
+            if self.scores[rule, column].cell.why_empty
+            and not all(self.scores[other, column].cell.why_empty for other in self.rules)
+        ]
+
     def states(self, pair: Tuple[str, str]) -> List[str]:
         """What became of the runs of a cell; one that only other cells have is missing."""
         runs = self.scores[pair].cell.runs

@@ -21,9 +21,14 @@ def verdict(board: Board) -> List[str]:
         lines.append(f"Best worst case{so_far}: {_in_words(best, board.measure)}.")
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
+        spared = " and ".join(board.spared(rule))
         lines.append(
             f"{rule}: the strongest attack is {score.cell.attack}, {show(score.mean)}"
             + ("" if math.isnan(clean) else f" ({show(clean)} without attack)")
+            + (
+                f"; {spared} is illegal for it, so its worst case is over fewer attacks"
+                * bool(spared)
+            )
         )
     missing, due = board.runs_missing
     if missing:

@@ -21,7 +21,7 @@ from slsgd_mx.errors import ConfigError
 from slsgd_mx.randomness import stream
 from slsgd_mx.registry import Choice
 from slsgd_mx.rules.pipeline import find_rule, mix_rows
-from slsgd_mx.rules.rule import Rows
+from slsgd_mx.rules.rule import Rows, read_only
 
 
 def attack_block(
@@ -30,9 +30,13 @@ def attack_block(
     """What the q push on a block of w coordinates, by ``collude``; float32 (q, w).
 
     ``honest`` are the finite honest pushes in the order of their slots; ``more`` are the other
-    attributes of ``Collusion``: ``own``, ``start``, ``target``, ``places``, ``aggregate``.
+    attributes of ``Collusion``: ``own``, ``start``, ``target``, ``places``, ``aggregate``.  The
+    attack cannot change them: they are in the server's memory.
     """
-    seen = Collusion(**vars(facts), honest=list(honest), previous=previous, **more)
+    shown = {name: _guarded(value) for name, value in more.items()}
+    seen = Collusion(
+        **vars(facts), honest=_guarded(list(honest)), previous=_guarded(previous), **shown
+    )
     pushed = np.asarray(choice.entry.collude(seen))
     shape = (facts.q, previous.size)
     if pushed.shape not in (shape, shape[1:]):
@@ -42,6 +46,13 @@ def attack_block(
         )
     with np.errstate(over="ignore"):  # what float32 cannot hold is infinite
         return np.ascontiguousarray(np.broadcast_to(pushed, shape), np.float32)
+
+
+def _guarded(value: Any) -> Any:
+    """Arrays that may be read only; what is not an array or a list of arrays as it is."""
+    if isinstance(value, list):
+        return [read_only(row) for row in value]
+    return read_only(value) if isinstance(value, np.ndarray) else value
 
 
 def block_products(honest: Rows, own: Rows, previous: np.ndarray) -> np.ndarray:

@@ -57,7 +57,8 @@ def poison(
     seed : int
         Of attacks that draw random numbers.
     own, start : sequence of q arrays, optional
-        What the attackers trained, and what they started from, if the attack needs it.
+        What the attackers trained, and what they started from, if the attack needs it; with
+        ``boost=F`` they push ``start + F (own - start)``.
     target : array, optional
         The model to stay away from, for ``worst-case``.
 
@@ -88,6 +89,7 @@ def poison(
     given = dict(own=own, start=start, target=target)
     given = {name: _rows_of(name, value, q, shape) for name, value in given.items()}
     require_given(choice, given, rows)
+    given["own"] = _boosted(choice, given["own"], given["start"])
     obstacle = find_obstacle(choice, k, q, b, rule)
     if obstacle:
         raise ConfigError(obstacle)
@@ -95,6 +97,16 @@ def poison(
     base = base_of(previous, shape, f"attack {choice.name}", depends)
     scene = Scene(choice, pipeline, rows, base, k, q, b, seed, given)
     return like(example[0], scene.pushes().reshape(q, *shape))
+
+
+def _boosted(choice: Choice[Attack], own: Any, start: Any) -> Any:
+    """What the attackers trained, moved away from their start if the attack has a ``boost``."""
+    boost = choice.parameters.get("boost")
+    if boost in (None, 1.0) or own is None:
+        return own
+    if start is None:
+        raise ConfigError(f"{choice.text} needs start=: {WHAT['start']}")
+    return [base + np.float32(boost) * (x - base) for x, base in zip(own, start)]
 
 
 def _rows_of(name: str, value: Any, q: int, shape: tuple) -> Any:

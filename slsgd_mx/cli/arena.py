@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import click
 
@@ -69,7 +70,7 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     """
     sweep = take_sweep(options)
     grid, folder = _grid(options, sweep.servers["servers"] if sweep.servers else 1)
-    _check_cells(grid, cells)
+    cells = _find_cells(grid, cells)
     for warning in grid.warnings():
         click.echo(f"warning: {warning}", err=True)
     wanted = {"arena": grid.runs()}
@@ -122,14 +123,29 @@ def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:
     return grid, figures or Path("figures") / variant.folder
 
 
-def _check_cells(grid: Any, cells: Tuple[Tuple[str, str], ...]) -> None:
-    for rule, attack in cells:
-        for name, known in ((rule, grid.rules), (attack, grid.columns)):
-            if name not in known:
-                raise click.UsageError(
-                    f"--cell {rule} {attack}: {name!r} is not in this arena, which has "
-                    f"{', '.join(known)}"
-                )
+def _find_cells(grid: Any, cells: Tuple[Tuple[str, str], ...]) -> Tuple[Tuple[str, str], ...]:
+    """The cells, spelt as in the arena."""
+    from slsgd_mx.attacks import find_attack
+    from slsgd_mx.rules.pipeline import find_rule
+
+    names = (grid.rules, find_rule), (grid.columns, find_attack)
+    return tuple((_spelt(cell, 0, *names[0]), _spelt(cell, 1, *names[1])) for cell in cells)
+
+
+def _spelt(cell: Tuple[str, str], place: int, known: Tuple[str, ...], find: Callable) -> str:
+    """How the arena spells the rule or the attack of a cell; a UsageError if it lacks it."""
+    from slsgd_mx.errors import ConfigError
+
+    name = cell[place]
+    if name not in known:
+        with suppress(ConfigError):
+            name = find(name).text
+    if name not in known:
+        raise click.UsageError(
+            f"--cell {' '.join(cell)}: {cell[place]!r} is not in this arena, which has "
+            f"{', '.join(known)}"
+        )
+    return name
 
 
 def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> list:

@@ -53,6 +53,11 @@ def aggregate(
     pipeline.check(len(models), b)
     rows, shape = flat_rows(models)
     base = base_of(previous, shape, rule, pipeline)
+    if not base.size:
+        return like(models[0], np.zeros(shape, np.float32))
+    if previous is None and pipeline.mixes:  # the nearer it is to the models, the less is rounded
+        middle = find_rule("median").combine(rows, base, 0)
+        base = middle if np.isfinite(middle).all() else base
     return like(models[0], pipeline.combine(rows, base, b, seed).reshape(shape))
 
 

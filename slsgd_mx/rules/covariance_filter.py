@@ -9,12 +9,15 @@ import numpy as np
 from slsgd_mx.rules.gram import centred, finite_pushes, mean_of
 from slsgd_mx.rules.rule import RuleContext
 
+SAME = 1e-9  # relative difference of projections that are equal but for rounding
+
 
 def caf(gram: np.ndarray, context: RuleContext) -> np.ndarray:
     """Down-weight pushes along the direction of largest variance; keep the mean of least variance.
 
     While sum c > k-2b, and at least once: c_i *= 1 - tau_i / max tau, where tau_i is the squared
     projection of x_i minus the weighted mean on the top eigenvector of the weighted covariance.
+    Projections that differ by rounding, as those of equal pushes do, are equal to the largest.
     """
     k, b, finite = context.k, context.b, finite_pushes(gram)
     c = np.zeros(k)
@@ -29,7 +32,8 @@ def caf(gram: np.ndarray, context: RuleContext) -> np.ndarray:
             best[left] = weights
         if variance <= 0.0:
             break
-        c[left] *= 1.0 - tau / tau.max()
+        share = tau / tau.max()
+        c[left] *= np.where(share > 1.0 - SAME, 0.0, 1.0 - share)
         if c.sum() <= k - 2 * b:
             break
     return best

@@ -9,7 +9,7 @@ from slsgd_mx.rules.gram import finite_pushes, squared_distances_from
 from slsgd_mx.rules.rule import RuleContext
 
 PARAMETERS = {
-    "nu": number(1e-6, above=0),
+    "nu": number(1e-6, least=1e-100),
     "iterations": whole(100),
     "tolerance": number(1e-6, least=0),
 }

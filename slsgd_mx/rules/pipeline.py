@@ -83,7 +83,7 @@ class Pipeline:
         if k < 1:
             raise ConfigError(f"k={k} is out of range: needs at least 1 model")
         if isinstance(b, bool) or not isinstance(b, (int, np.integer)) or b < 0:
-            raise ConfigError(f"b={b!r} must be an integer count with 0 <= b <= {(k - 1) // 2}")
+            raise ConfigError(f"b={b!r} must be an integer count, at least 0")
         reason = self.obstacle(k, b)
         if reason:
             raise ConfigError(reason)
@@ -299,7 +299,9 @@ def _gram_of(matrix: np.ndarray, gram: np.ndarray) -> np.ndarray:
     """M G M^T; a mixed row is marked as not finite if it contains a push that is not."""
     bad = np.isnan(np.diag(gram))
     clean = np.where(np.isnan(gram), 0.0, gram)
-    mixed = matrix @ clean @ matrix.T
+    rows, places = np.unique(matrix, axis=0, return_inverse=True)  # equal rows: equal products
+    products, places = rows @ clean @ rows.T, places.ravel()
+    mixed = (0.5 * (products + products.T))[np.ix_(places, places)]
     touched = (matrix[:, bad] != 0).any(axis=1)
     mixed[touched] = mixed[:, touched] = np.nan
     return mixed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
@@ -83,6 +83,13 @@ class PreAggregation:
 KINDS = ("coordinate-wise", "mixing", "whole-model")
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array for a user's function, which may not change a server's memory."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def rule_from(name: str, function: Callable[..., Any], kind: str, **attributes: Any) -> Rule:
     """The rule of a user's function: ``f(pushes, context)``, or ``f(gram, context)`` for mixing."""
     if kind not in KINDS:
@@ -92,7 +99,9 @@ def rule_from(name: str, function: Callable[..., Any], kind: str, **attributes: 
         return Rule(mix=function, **attributes)
 
     def aggregate(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
-        result = np.asarray(function(rows, context))
+        if context.previous is not None:
+            context = replace(context, previous=read_only(context.previous))
+        result = np.asarray(function(list(map(read_only, rows)), context))
         if result.shape != out.shape:
             raise ConfigError(
                 f"rule {name} returned an array of shape {result.shape}, not {out.shape}"

@@ -13,7 +13,8 @@ from slsgd_mx.rules.gram import centred, finite_pushes, mean_of, squared_distanc
 from slsgd_mx.rules.rule import RuleContext, needs_majority
 
 MOST = 10**6  # subsets
-BATCH = 2048  # subsets at a time
+BATCH = 2048  # subsets at a time, at most
+CELLS = 2**22  # of their matrices, at most
 
 
 def needs_few_subsets(k: int, b: int, parameters: Mapping[str, Value]) -> Optional[str]:
@@ -66,9 +67,9 @@ def _best_subset(
 
 def _subsets(slots: np.ndarray, size: int) -> Iterator[np.ndarray]:
     """All subsets of a size in lexicographic order, as arrays (n, size)."""
-    every = combinations(slots.tolist(), size)
+    every, most = combinations(slots.tolist(), size), max(1, min(BATCH, CELLS // size**2))
     while True:
-        batch = np.array(list(islice(every, BATCH)), np.intp)
+        batch = np.array(list(islice(every, most)), np.intp)
         if not len(batch):
             return
         yield batch

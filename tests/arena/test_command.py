@@ -115,6 +115,12 @@ def test_wrong_calls(more, said):
     assert not Path("runs").exists()
 
 
+def test_a_cell_may_be_spelt_as_the_rule_and_the_attack_may():
+    words = "--rule bucketing:s=2+median --attack ipm:epsilon=2 --cell bucketing:s=2+median"
+    result = call(f"{TINY} {words} ipm:epsilon=2.0 --dry-run")
+    assert result.exit_code == 0, result.output
+
+
 def test_an_alpha_that_never_acts_is_warned_about():
     result = call(f"{SMOKE} --alpha 1 --alpha 0.8 --alpha-decay-epoch 2 --dry-run")
     assert result.exit_code == 0 and "runs: 4, of which 0 are finished" in result.output

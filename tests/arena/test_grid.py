@@ -51,6 +51,11 @@ def test_wrong_arenas_are_refused(change, said):
         small(**change).runs()
 
 
+def test_two_spellings_of_a_rule_are_one_row():
+    arena = small(rules=("bucketing:s=2+median", "bucketing+median"))
+    assert arena.rules == ("bucketing+median",)
+
+
 def test_an_attack_that_does_not_fit_is_an_empty_cell_with_the_reason():
     attacks = ("backdoor:target=10", "alie:z=auto", "alie-optimal", "negation")
     arena = small(rules=("mean",), attacks=attacks, servers=2)
@@ -64,6 +69,11 @@ def test_an_attack_that_does_not_fit_is_an_empty_cell_with_the_reason():
         "negation": "",
     }
     assert arena.empty_cells() == {f"mean / {a}": text for a, text in why.items() if text}
+    several = small(rules=("bulyan", "krum"), attacks=("ipm",), bs=(2, 4)).empty_cells()
+    assert [name for name in several if name.startswith("krum")] == [
+        "krum / none (balanced, q=2, b=4, alpha=1)", "krum / ipm (balanced, q=2, b=4, alpha=1)"
+    ]  # fmt: skip
+    assert len(several) == 6 and "b=2 is out of range" in list(several.values())[0]
     with pytest.raises(ConfigError, match="no cell of this arena can be computed: b=4"):
         small(rules=("krum",), bs=(4,)).runs()
 

@@ -12,6 +12,7 @@ from helpers.arena import ACCURACY, as_dicts, diverge, small, store
 from slsgd_mx.arena import pictures, results, tables, verdict
 from slsgd_mx.arena.grid import CLEAN, Arena
 from slsgd_mx.arena.stored import find_boards
+from slsgd_mx.attacks import register_attack
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.pushes import Pushes, to_text
 
@@ -31,6 +32,20 @@ def test_scores_are_means_over_seeds_and_the_worst_attack_decides(tmp_path):
         "median: the strongest attack is gaussian, 0.610 (0.810 without attack)",
     ]
     assert results.missing_runs([board]) == []
+
+
+def test_a_rule_that_some_attack_spares_is_not_ranked_without_a_word(tmp_path, fresh_plugins):
+    @register_attack("one-by-one", by_coordinate=True)
+    def one_by_one(seen):
+        return seen.previous
+
+    arena = small(rules=("krum", "median"), attacks=("one-by-one", "gaussian"))
+    others = {("krum", CLEAN): 0.9, ("krum", "gaussian"): 0.7, ("median", "one-by-one"): 0.5}
+    store(arena, tmp_path, {**ACCURACY, **others})
+    (board,) = results.read_boards(arena, tmp_path)
+    assert board.spared("krum") == ["one-by-one"] and board.spared("median") == []
+    said = "; one-by-one is illegal for it, so its worst case is over fewer attacks"
+    assert [line.endswith(said) for line in verdict.verdict(board)] == [False, True, False]
 
 
 def test_rules_that_tie_are_all_named_and_framed(tmp_path):

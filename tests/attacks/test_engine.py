@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slsgd_mx import poison
+from slsgd_mx import aggregate, poison, register_rule, train
 from slsgd_mx.attacks import ATTACKS, Facts, find_attack, register_attack
 from slsgd_mx.attacks.engine import (
     attack_block,
@@ -202,3 +202,47 @@ def test_poison_returns_what_it_was_given():
     one, two = (poison(honest, "gaussian", q=2, own=honest[:2], seed=seed) for seed in (0, 1))
     assert one.tobytes() != two.tobytes()
     assert one[0].tobytes() != (one[1] - honest[1] + honest[0]).tobytes()
+
+
+def test_attacks_and_rules_of_users_cannot_change_the_memory_of_a_server(fresh_plugins):
+    @register_attack("change-honest")
+    def change_honest(seen):
+        seen.honest[0][:] = 0
+
+    @register_attack("change-model")
+    def change_model(seen):
+        seen.previous[:] = 0
+
+    @register_rule("change-pushes", uses_b=False)
+    def change_pushes(pushes, context):
+        pushes[0][:] = 0
+
+    x, previous = np.ones((3, 2), np.float32), np.ones(2, np.float32)
+    for name in ("change-honest", "change-model"):
+        with pytest.raises(ValueError, match="read-only"):
+            poison(x, name, q=1, previous=previous)
+    with pytest.raises(ValueError, match="read-only"):
+        aggregate(x, "change-pushes")
+    assert (x == 1).all() and (previous == 1).all()
+
+
+@pytest.mark.parametrize("tiny", ["problem"], indirect=True)
+@pytest.mark.parametrize("name", [name for name in COLLUDING if name != "backdoor"])  # of images
+def test_a_colluding_attack_cannot_see_later_epochs(name, tiny, tmp_path):
+    """Whatever is pushed later, a longer run begins with the numbers of a shorter one."""
+    text = "alie:z=1" if name == "alie" else name
+    rows = []
+    for epochs in (2, 3):
+        config = tiny(epochs=epochs, q=1, b=1, attack=text)
+        run = train(config, tmp_path / str(epochs))
+        rows.append([[row[name] for name in config.metrics] for row in run.rows])
+    assert len(rows[1]) == 3 and rows[0] == rows[1][:2] and rows[1][1] != rows[1][2]
+
+
+def test_poison_boosts_what_was_trained():
+    given_ = dict(q=1, previous=np.zeros(2), own=np.array([[1.0, 3.0]]))
+    start = np.array([[1.0, 2.0]])
+    boosted = poison(np.zeros((3, 2)), "backdoor:boost=5", start=start, **given_)
+    assert boosted.tolist() == [[1.0, 7.0]]
+    with pytest.raises(ConfigError, match="backdoor:boost=5 needs start=: what each of the q"):
+        poison(np.zeros((3, 2)), "backdoor:boost=5", **given_)

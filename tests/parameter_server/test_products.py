@@ -157,12 +157,34 @@ def both(servers, poisoned=(1, 4), alpha=0.7, bad=(), **settings):
 MIXING = ["nearest", "jitter", "jitter:s=2", "pairwise-median", "pairs+nearest", "pairs+median"]
 
 
+OURS = list(RULES)
+OURS += ["nnm+krum", "bucketing+geometric-median", "arc+trimmed-mean", "clip+median"]
+TOGETHER = [name for name, attack in ATTACKS.items() if attack.colludes and not attack.whole]
+
+
+@pytest.mark.parametrize("rule", OURS)
+@pytest.mark.parametrize("attack", [None, "min-max"])
+def test_every_rule_gives_the_same_bytes_on_one_and_two_servers(rule, attack):
+    check_servers(rule, attack, (1, 2))
+
+
+@pytest.mark.parametrize("attack", TOGETHER)
+def test_every_colluding_attack_gives_the_same_bytes_on_one_and_two_servers(attack):
+    check_servers("trimmed-mean", "alie:z=1" if attack == "alie" else attack, (1, 2))
+
+
 @pytest.mark.parametrize("rule", [*MIXING, "trimmed-mean"])
 @pytest.mark.parametrize("attack", [None, "opposite", "from-start", "far-along:g=2"])
 def test_any_number_of_servers_gives_the_bytes_of_one_process(rule, attack):
+    check_servers(rule, attack, (1, 2, 5))
+
+
+def check_servers(rule, attack, numbers):
+    """The same bytes in one process and on these numbers of servers, and not those before."""
     settings = dict(rule=rule, seed=3, **({"attack": attack} if attack else {}))
+    settings["b"] = 0 if rule == "bulyan" else 1  # for b=1 it needs k=7
     models = []
-    for servers in (1, 2, 5):
+    for servers in numbers:
         ours, theirs, updates = both(servers, **settings)
         assert ours.tobytes() == theirs.tobytes()
         assert updates[0] == updates[1] and updates[0].applied

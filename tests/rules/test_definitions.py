@@ -12,6 +12,7 @@ from slsgd_mx import aggregate
 from slsgd_mx.rules import PRE_AGGREGATIONS, RULES
 from slsgd_mx.rules.covariance_filter import top_direction
 from slsgd_mx.rules.pipeline import find_rule, gram_of
+from slsgd_mx.rules.subsets import _subsets
 
 DEFINED = {
     name: getattr(definitions, name.replace("-", "_"))
@@ -35,6 +36,8 @@ def pushes(draw, rule, kinds, least=3, most=12):
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     kind = draw(st.sampled_from(kinds))
     x = rng.integers(-2, 3, (k, d)) if kind == "ties" else rng.standard_normal((k, d))
+    if kind == "colluding":  # as attackers do, the last ones push the same
+        x[k - b :] = x[: k - b].mean(axis=0) - 3 * x[: k - b].std(axis=0)
     if kind == "scales":
         x = x * 10.0 ** rng.integers(-20, 20)
     x = x.astype(np.float32)
@@ -63,7 +66,7 @@ def test_rules_that_choose_among_values(rule, data):
 @given(st.data())
 @settings(max_examples=30)
 def test_rules_that_weigh_pushes(rule, data):
-    x, b = data.draw(pushes(rule, ["normal"]))
+    x, b = data.draw(pushes(rule, ["normal", "colluding"]))
     previous = data.draw(st.sampled_from([0.0, 1.0])) * np.ones(x.shape[1], np.float32)
     given_ = {"previous": previous} if rule == "centered-clipping" else {}
     expected = DEFINED[rule](x.astype(np.float64), b, **given_)
@@ -91,6 +94,27 @@ def test_parameters_have_the_meaning_of_the_definition(text, parameters):
     check(aggregate(x, text, b=2, previous=previous), expected, x)
     plain = aggregate(x, name, b=2, previous=previous)
     assert np.abs(plain - expected).max() > 1e-3  # the parameter makes a difference
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_pushes_are_filtered_alike(order):
+    """Rounding once gave one of the two 10s a weight, and the other pushes' too little loss."""
+    x = np.array([[0], [1], [3], [4], [6], [10], [10]], np.float32)[::order]
+    check(aggregate(x, "caf", b=2), definitions.caf(x.astype(np.float64), 2), x)
+
+
+@pytest.mark.parametrize("rule", ["krum", "multi-krum", "mda", "smea", "nnm+trimmed-mean"])
+def test_a_large_common_offset_does_not_cost_precision_without_a_previous_model(rule):
+    x = np.random.default_rng(0).standard_normal((11, 6)).astype(np.float32)
+    x[:2] += 3
+    expected = aggregate(x, rule, b=2)[1:]
+    x[:, 0] = 1e10
+    np.testing.assert_allclose(aggregate(x, rule, b=2)[1:], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("k, size, most", [(20, 16, 2048), (400, 399, 26), (3000, 2999, 1)])
+def test_subsets_come_in_batches_whose_matrices_fit_into_memory(k, size, most):
+    assert len(next(_subsets(np.arange(k), size))) == min(most, math.comb(k, size))
 
 
 def test_mda_and_smea_choose_among_thousands_of_subsets():
