@@ -81,6 +81,11 @@ class ModelServer(Server):
         """Reserve the slots, whichever epoch the model is of: a full disk is noticed now."""
         self._shard.release()
 
+    @property
+    def slot_bytes(self) -> int:
+        """The size of the file in which the pushes are; 0 if they are in memory."""
+        return self._memory.mapped_bytes
+
     def begin(self, t: int) -> None:
         """Begin epoch t; all workers of S_t run in this process."""
         self._t = t

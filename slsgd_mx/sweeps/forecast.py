@@ -38,6 +38,7 @@ class Measured:
     model_bytes: float
     memory_bytes: float
     loaded: float = 1.0  # 0 if the data are missing: their loading and memory are not included
+    slot_bytes: float = 0.0  # of the pushes of an epoch, if they are in a file
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[N
     for key, config in samples.items():
         message = {"do": "slsgd_mx.sweeps.forecast:measure", "config": config.to_json()}
         message["data_dir"] = None if data_dir is None else str(data_dir)
+        message["slot_folder"] = str(_existing(plan.home))
         names = [f"calibration {number}" for number in range(pool.processes)]
         jobs = [Job(name, message, precision=config.precision) for name in names]
         results = list(pool.run(jobs).values())
@@ -92,7 +94,7 @@ def measure(job: Message, report: Report) -> Message:
     small = replace(config, n=config.k, sizes=sizes, poisoned_devices=None)
     building, task = timed(lambda: build_task(small, data_dir))
     task.initialize(0)
-    server = ModelServer(*settings_of(small))
+    server = ModelServer(*settings_of(small), slot_folder=job.get("slot_folder"))
     init_server(task, server)
 
     def typical(times: int, call: Callable[[], object]) -> float:
@@ -119,8 +121,14 @@ def measure(job: Message, report: Report) -> Message:
         "model_bytes": sum(value.size * 4 for value in task.values.values()),
         "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * memory_unit,
         "loaded": float(real is not None),
+        "slot_bytes": server.slot_bytes,
     }
     return {"measured": measured}
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists: a forecast makes none."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
 
 
 def load(config: RunConfig, data_dir: Optional[Path]) -> Tuple[float, Any]:
@@ -168,11 +176,13 @@ def forecast(
     seconds = {s.config: seconds_of(s, cost, workers) for s, cost in zip(steps, step_costs)}
     models = [cost.model_bytes for cost in step_costs]
     memory = [cost.memory_bytes for cost in step_costs]
+    slots = [cost.slot_bytes for cost in step_costs]
     busy = min(processes, len(steps))
     return Forecast(
         finish_time(steps, seconds, processes),
         busy * workers * max(memory, default=0.0),
-        sum(models) + KEPT_CHECKPOINTS * busy * max(models, default=0.0),
+        sum(models)
+        + busy * (KEPT_CHECKPOINTS * max(models, default=0.0) + max(slots, default=0.0)),
         all(cost.loaded for cost in step_costs),
     )
 

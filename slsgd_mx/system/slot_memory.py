@@ -78,6 +78,11 @@ class SlotMemory:
         """Whether something is in a file."""
         return bool(self._maps)
 
+    @property
+    def mapped_bytes(self) -> int:
+        """How much is in files."""
+        return sum(len(mapped) for _, mapped in self._maps)
+
     def zeros(self, rows: int, size: int) -> np.ndarray:
         """A new array, (rows, size) float32."""
         count = 4 * rows * size

@@ -26,6 +26,7 @@ from slsgd_mx.sweeps.forecast import (
 )
 from slsgd_mx.sweeps.plan import Step, make_plan
 from slsgd_mx.sweeps.pool import Pool, Result
+from slsgd_mx.system.slot_memory import VARIABLE
 
 COST = Measured(
     ready=3.0, step=0.01, evaluated=0.001, exchange=0.5, model_bytes=100.0, memory_bytes=10.0
@@ -171,7 +172,7 @@ def test_a_real_calibration(tiny, tmp_path, tiny_task):
     assert key == network(config)
     assert cost.loaded == 0
     for name, value in dataclasses.asdict(cost).items():
-        assert math.isfinite(value) and (value > 0 or name == "loaded"), name
+        assert math.isfinite(value) and (value > 0 or name in ("loaded", "slot_bytes")), name
     model = tiny_task(tiny()).values.values()
     assert cost.model_bytes == 4 * sum(value.size for value in model)
     assert 2**25 < cost.memory_bytes < 2**35
@@ -197,9 +198,21 @@ def test_a_calibration_is_in_seconds_and_bytes(tiny, monkeypatch):
     assert used / 2 < cost.memory_bytes <= used or sys.platform != "linux"
 
 
+def test_pushes_that_exceed_their_memory_are_forecast_as_disk(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "0")
+    job = {"config": tiny(k=3).to_json(), "slot_folder": str(tmp_path)}
+    cost = Measured(**measure(job, None)["measured"])
+    assert cost.slot_bytes == 3 * cost.model_bytes and not list(tmp_path.iterdir())
+    plan = make_plan({"a": [tiny(k=3), tiny(k=3, seed=1)]}, tmp_path)
+    models = 2 + 2 * 2  # two runs, and two checkpoints of each
+    two = forecast(plan, {network(tiny(k=3)): cost}, 2)
+    assert two.disk_bytes == models * cost.model_bytes + 2 * cost.slot_bytes
+
+
 @pytest.mark.parametrize("tiny", ["lstm"], indirect=True)
 def test_a_real_calibration_of_a_language_model(tiny):
     job = {"config": tiny(data="wikitext2", k=1).to_json()}
     cost = Measured(**measure(job, None)["measured"])
-    cost = dataclasses.replace(cost, loaded=1.0)
+    assert cost.slot_bytes == 0  # the pushes fit into memory
+    cost = dataclasses.replace(cost, loaded=1.0, slot_bytes=1.0)
     assert all(math.isfinite(v) and v > 0 for v in dataclasses.asdict(cost).values())
