@@ -1,45 +1,62 @@
-"""Training the CNN in bfloat16 against float32, each in a process of its own."""
+"""bfloat16 against float32, each in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from typing import Iterator
+from typing import Dict, Iterator
 
 from benchmarks.report import Line
 from slsgd_mx.system.precision import obstacle
 
 RUN = """
-import sys, time
-from slsgd_mx import Cifar, RunConfig
+import json, sys, time
+from slsgd_mx import Cifar, Lstm, RunConfig
+from slsgd_mx.system.mxnet import mx
 from slsgd_mx.tasks.build import build_task
 
-sizes = Cifar(data="synthetic", train_images=500, test_images=10, loss_images=10)
-task = build_task(RunConfig(sizes=sizes, n=1, k=1, warm_up=False, precision=sys.argv[1]))
-task.initialize(0)
-costs = []
-for _ in range(4):
-    began = time.perf_counter()
-    task.train(0, 10, 0.1, 0)
-    costs.append(time.perf_counter() - began)
-print(500 / min(costs[1:]))
+def seconds(call):
+    costs = []
+    for _ in range(4):  # the first compiles the network
+        began = time.perf_counter()
+        call()
+        mx.nd.waitall()
+        costs.append(time.perf_counter() - began)
+    return min(costs[1:])
+
+def task_of(sizes, batch_size):
+    once = dict(n=1, k=1, batch_size=batch_size, warm_up=False)
+    task = build_task(RunConfig(sizes=sizes, precision=sys.argv[1], **once))
+    task.initialize(0)
+    return task
+
+images = task_of(Cifar(data="synthetic", train_images=500, test_images=250, loss_images=250), 50)
+text = task_of(Lstm(data="synthetic", device_batches=2, loss_batches=1, test_batches=1), 20)
+print(json.dumps({
+    "CNN training": seconds(lambda: images.train(0, 10, 0.1, 0)),
+    "CNN evaluation": seconds(images.evaluate),
+    "LSTM training": seconds(lambda: text.train(0, 2, 0.1, 0)),
+}))
 """
+UNITS = {"CNN training": 500, "CNN evaluation": 500, "LSTM training": 2 * 20 * 35}
+TARGETS = {"CNN training": 1.3, "CNN evaluation": 1.0, "LSTM training": 1.0}
 
 
 def lines() -> Iterator[Line]:
-    """A worker's epoch at paper size: 10 minibatches of 50 images."""
+    """A worker's epoch and an evaluation at paper size; the LSTM with every type."""
     reason = obstacle("bfloat16")
     if reason:
-        print(f"CNN training, bfloat16 / float32: skipped: {reason}")
+        print(f"bfloat16 / float32: skipped: {reason}")
         return
-    low, full = map(speed, ("bfloat16", "float32"))
-    detail = f"{low:.0f} against {full:.0f} images/s"
-    yield Line("CNN training, bfloat16 / float32", low / full, detail, at_least=1.3)
+    low, full = map(measure, ("bfloat16", "float32"))
+    for what, count in UNITS.items():
+        detail = f"{count / low[what]:.0f} against {count / full[what]:.0f} images or tokens/s"
+        ratio = full[what] / low[what]
+        yield Line(f"{what}, bfloat16 / float32", ratio, detail, at_least=TARGETS[what])
 
 
-def speed(precision: str) -> float:
-    """Images per second, in a process with that precision."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, precision], stdout=subprocess.PIPE, check=True, text=True
-    )
-    return float(done.stdout)
+def measure(precision: str) -> Dict[str, float]:
+    """Seconds of each kind of work, in a process with that precision."""
+    call = [sys.executable, "-c", RUN, precision]
+    return json.loads(subprocess.run(call, stdout=subprocess.PIPE, check=True).stdout)

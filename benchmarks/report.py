@@ -24,7 +24,9 @@ class Line:
         return above and (self.at_most is None or self.value <= self.at_most)
 
     def __str__(self) -> str:
-        target = f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:g}"
+        least = [] if self.at_least is None else [f">= {self.at_least:g}"]
+        most = [] if self.at_most is None else [f"<= {self.at_most:g}"]
+        target = " ".join(least + most)
         verdict = "met" if self.met else "MISSED"
         return f"{self.what:<58} {self.value:7.2f}  {target:<8} {verdict:<7} {self.detail}"
 

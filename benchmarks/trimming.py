@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.report import Line, best_of, median_ratio
 from slsgd_mx.rules.compiled import describe_kernel
+from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 from slsgd_mx.system.mxnet import mx
 from slsgd_mx.system.threads import VARIABLE, available_cores
@@ -24,19 +25,25 @@ def lines() -> Iterator[Line]:
     print(f"the compiled kernel is {describe_kernel()}")
     for k, d, b, copies in SIZES:
         yield from against_a_copy(models(k, d), b, copies)
+    for rule in ("median", "mean-around-median", "phocas"):
+        for k, d, b, copies in SIZES:
+            yield from against_a_copy(models(k, d), b, copies, rule)
     yield from paper_size(models(10))
     yield from large(models(50, 500_000))
 
 
-def against_a_copy(pushes: np.ndarray, b: int, copies: float) -> Iterator[Line]:
+def against_a_copy(
+    pushes: np.ndarray, b: int, copies: float, rule: str = "trimmed-mean"
+) -> Iterator[Line]:
     """One thread against a copy of the values into existing memory, and two against one."""
     k, d = pushes.shape
     rows, existing, out = list(pushes), np.empty_like(pushes), np.empty(d, np.float32)
+    pipeline, name = find_rule(rule), rule.replace("-", " ")
 
     def trim(threads: int) -> Callable[[], None]:
         def call() -> None:
             with mock.patch.dict(os.environ, {VARIABLE: str(threads)}):
-                trimmed_mean_rows(rows, b, out)
+                pipeline.aggregate(rows, out, b, out)
 
         return call
 
@@ -44,13 +51,14 @@ def against_a_copy(pushes: np.ndarray, b: int, copies: float) -> Iterator[Line]:
         np.copyto(existing, pushes)
 
     copy()  # the memory exists once it was written
-    ratio, seconds = median_ratio(trim(1), copy, 11, time.process_time)
+    repeats = 11 if rule == "trimmed-mean" else 5
+    ratio, seconds = median_ratio(trim(1), copy, repeats, time.process_time)
     detail = f"{1e9 * seconds / pushes.size:.2f} ns per value, one thread"
-    yield Line(f"trimmed mean k={k} b={b} / copy of the values", ratio, detail, at_most=copies)
+    yield Line(f"{name} k={k} b={b} / copy of the values", ratio, detail, at_most=copies)
     if available_cores() > 1:
-        two, one = best_of([trim(2), trim(1)], 21)
+        two, one = best_of([trim(2), trim(1)], 2 * repeats - 1)
         detail = f"{1e9 * two / pushes.size:.2f} against {1e9 * one / pushes.size:.2f} ns per value"
-        yield Line(f"trimmed mean k={k} b={b}: two threads / one", two / one, detail, at_most=1)
+        yield Line(f"{name} k={k} b={b}: two threads / one", two / one, detail, at_most=1)
 
 
 def paper_size(pushes: np.ndarray, repeats: int = 7) -> Iterator[Line]:

@@ -22,6 +22,11 @@ def final(run: Run, metric: str) -> float:
     return column(run.rows, metric)[column(run.rows, "epoch") > 0.75 * run.config.epochs].mean()
 
 
+def final_loss(run: Run) -> float:
+    """On the training set; that of guessing if the run diverged."""
+    return GUESSING if run.diverged else final(run, "train_loss")
+
+
 def ideal_of(config: RunConfig) -> RunConfig:
     """FedAvg without attack."""
     return replace(config, alpha=1.0, b=0, q=0)

@@ -21,6 +21,7 @@ TINY_GAP = Limit(AT_LEAST, 0.9, PROGRESS)
 FAILURE = Limit(AT_MOST, 0.5, PROGRESS)
 TOLERATED = Limit(AT_LEAST, 0.5, PROGRESS)
 SLOWER = Limit(AT_LEAST, 0.0, NATS)
+LEARNING = Limit(AT_MOST, measures.GUESSING, NATS)
 
 
 def slsgd_unattacked(changes: Changes) -> bool:
@@ -114,10 +115,7 @@ def judge_tolerance(evidence: Evidence) -> List[Check]:
 def judge_limit_of_trimming(evidence: Evidence) -> List[Check]:
     """C5."""
     values: Dict[str, Tuple[Limit, Value]] = {
-        "final training loss": (
-            Limit(AT_MOST, measures.GUESSING, NATS),
-            lambda run: measures.GUESSING if run.diverged else measures.final(run, "train_loss"),
-        ),
+        "final training loss": (LEARNING, measures.final_loss),
         "share that diverged": (Limit(AT_MOST, 0.0, 0.0, exact=True), lambda run: run.diverged),
     }
     return [

@@ -38,7 +38,9 @@ BY_Q = {
     "$q=4$": IDEAL + each(Q4, gamma=0.1, q=4),
 }
 BY_START = {
-    name: IDEAL + each(((1, 0), (1, 2), (1, 4)), gamma=0.1, q=2, **attack)
+    name: IDEAL
+    + each(((1, 0), (1, 2), (1, 4)), gamma=0.1, q=2, **attack)
+    + each(((1, 4),), gamma=0.1, q=4, **attack)
     for name, attack in {
         "fresh start": {"attacker_start": "fresh"},
         "pulled start": {"attacker_start": "pulled"},

@@ -190,10 +190,12 @@ def groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
     if isinstance(figure, ReachFigure):
         lines = [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]
         return {"": _distinct(lines)}
-    return {
-        name: _distinct([_metric_line(figure, variant, changes, name) for changes in group])
-        for name, group in figure.groups.items()
-    }
+    found = {}
+    for name, group in figure.groups.items():
+        usual = next(filter(None, (changes.get("q") for changes in group)), None)
+        lines = [_metric_line(figure, variant, changes, name, usual) for changes in group]
+        found[name] = _distinct(lines)
+    return found
 
 
 def _distinct(lines: List[Line]) -> List[Line]:
@@ -201,14 +203,18 @@ def _distinct(lines: List[Line]) -> List[Line]:
     return list({line.label: line for line in reversed(lines)}.values())[::-1]
 
 
-def _metric_line(figure: MetricFigure, variant: Variant, changes: Changes, group: str) -> Line:
-    """One curve; its label omits the gamma that the name of its group states."""
+def _metric_line(
+    figure: MetricFigure, variant: Variant, changes: Changes, group: str, usual_q: Optional[int]
+) -> Line:
+    """One curve; its label omits the gamma that the name of its group states, and the usual q."""
     shown = ("alpha", "b") if r"\gamma" in group else ("alpha", "b", "gamma")
     config = variant.config(figure.task, **{**figure.setup, **changes})
     symbols = {name: changes[name] for name in shown if name in changes}
     symbols["b"] = config.b if find_rule(config.rule).uses_b else None
     ideal = attacked(figure) and not config.attacked
-    label = legend(**symbols, rule=config.rule, note="no attack" if ideal else "")
+    q = changes.get("q") or usual_q
+    note = "no attack" if ideal else "" if q == usual_q else f"$q={q}$"
+    label = legend(**symbols, rule=config.rule, note=note)
     return Line(label, changes, variant.repeated(config))
 
 

@@ -144,17 +144,22 @@ def test_starts_of_poisoned_workers_side_by_side(tmp_path, monkeypatch, capsys):
     size = Variant("smoke", {"epochs": 16}, repeats=1, seed=7)
     accuracy = {("fresh", 0): 0.1, ("pulled", 0): 0.6, ("fresh", 2): 0.5, ("pulled", 2): 0.55}
     for run in runs_of(FIGURES["attacker-start"], size):
-        if run.boost == 1 and run.b < 4:
+        if run.boost == 1 and (run.b < 4 or run.q == 4):
             learned = accuracy.get((run.attacker_start, run.b), 0.6)
-            write(Path("runs"), run, **{**typical(run), "test_accuracy": learned})
+            loss = {"fresh": 2.5, "pulled": 1.5}[run.attacker_start] if run.q == 4 else 1.0
+            values = dict(test_accuracy=learned, train_loss=loss)
+            write(Path("runs"), run, **{**typical(run), **values})
     said = call(capsys, *ASKED, "--figures", "made").out
-    table = said[said.index("C3 and C4 by the start") : said.index("what to do now")]
-    fresh, pulled, boosted = table.splitlines()[4:]
+    table = said[said.index("C3 to C5 by the start") : said.index("what to do now")]
+    heads, _, fresh, pulled, boosted = table.splitlines()[2:]
+    assert heads.endswith("| q=2, b=4 (C4: at least 0.5) | q=4, b=4 (C5: at most 2.303) |")
+    assert fresh.endswith("| 2.500 +- 0.020, r=1: does not hold |")
+    assert pulled.endswith("| 1.500 +- 0.020, r=1: holds |")
     assert fresh.startswith(
         "| fresh start | 0.000 +- 0.050, r=1: holds | 0.800 +- 0.050, r=1: holds |"
     )
     assert pulled.startswith("| pulled start | 1.000 +- 0.050, r=1: does not hold | 0.900 +- 0.050")
-    assert boosted.count("not computed") == 3 and fresh.count("not computed") == 1
+    assert boosted.count("not computed") == 4 and fresh.count("not computed") == 1
     assert Path("made/claims.md").read_text().endswith("\n\n" + table)
 
 

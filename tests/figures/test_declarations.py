@@ -103,8 +103,10 @@ def test_attacker_start_changes_only_the_start_and_the_boost():
     )
     assert [(r.q, r.b, r.attacker_start, r.boost) for r in fresh] == [
         (0, 0, None, 1),
-        *((2, b, "fresh", 1) for b in (0, 2, 4)),
+        *((q, b, "fresh", 1) for q, b in ((2, 0), (2, 2), (2, 4), (4, 4))),
     ]
+    lines = groups(FIGURES["attacker-start"], PAPER)["fresh start"]
+    assert ["q=" in line.label for line in lines] == [False] * 4 + [True]  # the title has q=2
     assert pulled[0] == boosted[0] == fresh[0]
     assert pulled[1:] == [replace(run, attacker_start="pulled") for run in fresh[1:]]
     assert boosted[1:] == [replace(run, boost=5) for run in fresh[1:]]
