@@ -141,7 +141,8 @@ class Arena:
             object.__setattr__(self, "partitions", (sizes.partition,))
         elif not self.partitions:
             object.__setattr__(self, "partitions", ("balanced",))
-        object.__setattr__(self, "rules", tuple(find_rule(rule).text for rule in self.rules))
+        for name, find in (("rules", find_rule), ("attacks", find_attack)):
+            object.__setattr__(self, name, tuple(find(text).text for text in getattr(self, name)))
         for name in ("rules", "attacks", "partitions", "qs", "bs", "alphas"):
             values = tuple(dict.fromkeys(getattr(self, name)))
             require(bool(values), name, "()", f"at least one of the {name}")

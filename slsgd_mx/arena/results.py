@@ -73,8 +73,12 @@ class Board:
 
     @property
     def unfinished(self) -> List[str]:
-        """The rules without a worst case because runs are missing."""
-        return [r for r in self.rules if self.worst(r) is None and not self.why_empty(r)]
+        """The rules that lack runs, some seeds of a cell or all of them."""
+        attacked = [column for column in self.columns if column != CLEAN]
+        return [r for r in self.rules if any(self._lacks_runs(self.scores[r, c]) for c in attacked)]
+
+    def _lacks_runs(self, score: Score) -> bool:
+        return not score.cell.why_empty and len(score.values) < len(self.seeds)
 
     def why_empty(self, rule: str) -> str:
         """Why a rule has empty cells, such as a b that is illegal; "" if it has none."""

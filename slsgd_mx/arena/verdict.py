@@ -17,16 +17,19 @@ def verdict(board: Board) -> List[str]:
     lines, show, unfinished = [], board.measure.show, board.unfinished
     if known:
         best = {rule: known[rule] for rule in best_of(known, board.measure)}
-        so_far = f" so far, of {len(known)} of {len(board.rules)} rules" if unfinished else ""
+        so_far = " so far" * bool(unfinished)
+        if not {*unfinished} <= {*known}:
+            so_far += f", of {len(known)} of {len(board.rules)} rules"
         lines.append(f"Best worst case{so_far}: {_in_words(best, board.measure)}.")
     for rule, score in known.items():
         clean = board.scores[rule, CLEAN].mean
         spared = " and ".join(board.spared(rule))
+        are = "are" if " and " in spared else "is"
         lines.append(
             f"{rule}: the strongest attack is {score.cell.attack}, {show(score.mean)}"
             + ("" if math.isnan(clean) else f" ({show(clean)} without attack)")
             + (
-                f"; {spared} is illegal for it, so its worst case is over fewer attacks"
+                f"; {spared} {are} illegal for it, so its worst case is over fewer attacks"
                 * bool(spared)
             )
         )
@@ -36,7 +39,8 @@ def verdict(board: Board) -> List[str]:
         lines.append(f"{missing} of {due} runs are missing{seeds}")
     for rule in board.rules:
         if rule not in known:
-            lines.append(f"{rule}: no verdict, {board.why_empty(rule) or 'runs are missing'}")
+            why = "runs are missing" if rule in unfinished else board.why_empty(rule)
+            lines.append(f"{rule}: no verdict, {why}")
     return lines
 
 

@@ -58,7 +58,7 @@ def poison(
         Of attacks that draw random numbers.
     own, start : sequence of q arrays, optional
         What the attackers trained, and what they started from, if the attack needs it; with
-        ``boost=F`` they push ``start + F (own - start)``.
+        ``boost=F`` they push ``start + F (own - start)`` (in a run: of trainable parameters).
     target : array, optional
         The model to stay away from, for ``worst-case``.
 
@@ -100,9 +100,12 @@ def poison(
 
 
 def _boosted(choice: Choice[Attack], own: Any, start: Any) -> Any:
-    """What the attackers trained, moved away from their start if the attack has a ``boost``."""
-    boost = choice.parameters.get("boost")
-    if boost in (None, 1.0) or own is None:
+    """What the attackers trained, moved away from their start if the attack has a ``boost``.
+
+    One with a default is a parameter of an attack of a plug-in, which applies it itself.
+    """
+    boost, known = choice.parameters.get("boost"), choice.entry.parameters.get("boost")
+    if boost in (None, 1.0) or known.default is not None or own is None:
         return own
     if start is None:
         raise ConfigError(f"{choice.text} needs start=: {WHAT['start']}")

@@ -10,7 +10,7 @@ from slsgd_mx.attacks.collusion import Collusion
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 
-FAR = 1e6  # at least; how much larger than honest values does not matter where b >= q
+FAR = 1e6  # and where b >= q farther than every honest value: how much does not matter then
 
 
 def worst_case(seen: Collusion) -> np.ndarray:
@@ -28,7 +28,7 @@ def worst_case(seen: Collusion) -> np.ndarray:
         pipeline.aggregate(rows, seen.previous, seen.b, out, rng=seen.rng)
         return out.astype(np.float64)
 
-    return farther_end(aggregate, seen.q, seen.target, seen.honest)
+    return farther_end(aggregate, seen.q, seen.target, seen.honest if seen.b >= seen.q else ())
 
 
 def trimmed_with(honest: np.ndarray, b: int, pushed: np.ndarray) -> np.ndarray:
@@ -50,18 +50,22 @@ def away_from(honest: np.ndarray, b: int, q: int, x_star: np.ndarray) -> np.ndar
     >>> away_from(np.array([[0.], [1.], [3.]]), 1, 1, np.array([0.0])).tolist()
     [[1000000.0]]
     """
-    return farther_end(lambda pushed: trimmed_with(honest, b, pushed), q, x_star, honest)
+    beyond = honest if b >= q else ()
+    return farther_end(lambda pushed: trimmed_with(honest, b, pushed), q, x_star, beyond)
 
 
 def farther_end(
     aggregate: Callable[[np.ndarray], np.ndarray],
     q: int,
     x_star: np.ndarray,
-    honest: Sequence[np.ndarray],
+    beyond: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """By coordinate, a far value above or below: what moves the aggregate of q farther; (q, d)."""
+    """By coordinate, the far end that moves the aggregate of q such pushes farther; (q, d).
+
+    The ends are FAR and -FAR, or beyond all values of the rows ``beyond``.
+    """
     far = np.full(x_star.size, FAR)
-    for row in honest:
+    for row in beyond:
         np.maximum(far, 2.0 * np.abs(row.astype(np.float64)), out=far)
     np.minimum(far, np.finfo(np.float32).max, out=far)  # what is not finite is refused
     ends = [aggregate(np.broadcast_to(end, (q, far.size))) for end in (-far, far)]

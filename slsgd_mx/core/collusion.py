@@ -145,7 +145,7 @@ def _aggregation(
 
     def aggregate(pushes: Sequence[np.ndarray]) -> np.ndarray:
         if rule.obstacle(len(slots), settings.b):  # then the server keeps x_{t-1}
-            return shard.value
+            return shard.value.copy()
         pushed = dict(zip(plot.poisoned, pushes))
         rows: List[np.ndarray] = [
             np.asarray(pushed[slot], np.float32) if slot in pushed else shard.row(slot)

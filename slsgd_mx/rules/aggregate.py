@@ -55,8 +55,8 @@ def aggregate(
     base = base_of(previous, shape, rule, pipeline)
     if not base.size:
         return like(models[0], np.zeros(shape, np.float32))
-    if previous is None and pipeline.mixes:  # the nearer it is to the models, the less is rounded
-        middle = find_rule("median").combine(rows, base, 0)
+    if previous is None and pipeline.mixes and any(np.isfinite(row).all() for row in rows):
+        middle = find_rule("median").combine(rows, base, 0)  # near the models, less is rounded
         base = middle if np.isfinite(middle).all() else base
     return like(models[0], pipeline.combine(rows, base, b, seed).reshape(shape))
 

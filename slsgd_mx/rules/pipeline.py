@@ -91,13 +91,14 @@ class Pipeline:
     def mixing(self, gram: np.ndarray, b: int, seed: int, t: int) -> np.ndarray:
         """The matrix M (m, k) that mixes the pushes of epoch t."""
         gram = mark_nonfinite(gram)
-        matrix = np.eye(len(gram))
+        matrix, mixed = np.eye(len(gram)), gram
         for place, choice in enumerate((*self.before, self.rule)):
             if choice.entry.mix is None:
                 break
             rng = stream(seed, f"rule-{place}", t)
             context = RuleContext(len(matrix), b, choice.parameters, rng=rng)
-            mixed = mark_nonfinite(_gram_of(matrix, gram))
+            if place:
+                mixed = mark_nonfinite(_gram_of(matrix, gram))
             step = np.atleast_2d(choice.entry.mix(mixed, context)).astype(np.float64)
             is_last = choice is self.rule and self.rule.entry.aggregate is None
             m = 1 if is_last else len(step)

@@ -90,6 +90,17 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def _reading(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of rows and a context, which can read its arrays but not change them."""
+
+    def call(rows: Rows, context: RuleContext) -> Any:
+        if context.previous is not None:
+            context = replace(context, previous=read_only(context.previous))
+        return function(list(map(read_only, rows)), context)
+
+    return call
+
+
 def rule_from(name: str, function: Callable[..., Any], kind: str, **attributes: Any) -> Rule:
     """The rule of a user's function: ``f(pushes, context)``, or ``f(gram, context)`` for mixing."""
     if kind not in KINDS:
@@ -97,11 +108,12 @@ def rule_from(name: str, function: Callable[..., Any], kind: str, **attributes: 
     attributes.setdefault("summary", ((function.__doc__ or "").strip().splitlines() or [""])[0])
     if kind == "mixing":
         return Rule(mix=function, **attributes)
+    if attributes.get("kept") is not None:
+        attributes["kept"] = _reading(attributes["kept"])
+    reading = _reading(function)
 
     def aggregate(rows: Rows, context: RuleContext, out: np.ndarray) -> None:
-        if context.previous is not None:
-            context = replace(context, previous=read_only(context.previous))
-        result = np.asarray(function(list(map(read_only, rows)), context))
+        result = np.asarray(reading(rows, context))
         if result.shape != out.shape:
             raise ConfigError(
                 f"rule {name} returned an array of shape {result.shape}, not {out.shape}"

@@ -17,6 +17,7 @@ from statistics import mean, median
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from slsgd_mx.config import WARM_UP_PASSES, RunConfig
+from slsgd_mx.core.server import settings_of
 from slsgd_mx.errors import DataError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS
 from slsgd_mx.sweeps.plan import Plan, Step
@@ -50,8 +51,9 @@ class Forecast:
 
 
 def network(config: RunConfig) -> Network:
-    """What determines the cost of a step (network, batch) and of an exchange (k)."""
-    return (config.sizes.cost_key, config.batch_size, config.k, config.precision)
+    """What determines the cost of a step (network, batch) and of an exchange (its rows)."""
+    rows = config.k + settings_of(config).extra
+    return (config.sizes.cost_key, config.batch_size, rows, config.precision)
 
 
 def calibrate(plan: Plan, pool: Pool, data_dir: Optional[Path] = None) -> Dict[Network, Measured]:
@@ -83,7 +85,6 @@ def measure(job: Message, report: Report) -> Message:
     """
     from slsgd_mx.core.algorithm import init_server, pull, push_values
     from slsgd_mx.core.model_server import ModelServer
-    from slsgd_mx.core.server import settings_of
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 

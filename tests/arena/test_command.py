@@ -119,6 +119,8 @@ def test_a_cell_may_be_spelt_as_the_rule_and_the_attack_may():
     words = "--rule bucketing:s=2+median --attack ipm:epsilon=2 --cell bucketing:s=2+median"
     result = call(f"{TINY} {words} ipm:epsilon=2.0 --dry-run")
     assert result.exit_code == 0, result.output
+    result = call(f"{TINY} --rule mean --attack ipm:epsilon=0.5 --cell mean ipm --dry-run")
+    assert result.exit_code == 0, result.output
 
 
 def test_an_alpha_that_never_acts_is_warned_about():

@@ -46,6 +46,14 @@ def test_a_rule_that_some_attack_spares_is_not_ranked_without_a_word(tmp_path, f
     assert board.spared("krum") == ["one-by-one"] and board.spared("median") == []
     said = "; one-by-one is illegal for it, so its worst case is over fewer attacks"
     assert [line.endswith(said) for line in verdict.verdict(board)] == [False, True, False]
+    (cell,) = (
+        c for c in arena.cells(arena.settings[0]) if (c.rule, c.attack) == ("krum", "gaussian")
+    )
+    shutil.rmtree(tmp_path / cell.runs[0].slug)
+    (board,) = results.read_boards(arena, tmp_path)
+    lines = verdict.verdict(board)
+    assert lines[0].startswith("Best worst case so far, of 1 of 2 rules: median")
+    assert lines[-1] == "krum: no verdict, runs are missing" and not pictures.finals(board).framed
 
 
 def test_rules_that_tie_are_all_named_and_framed(tmp_path):
@@ -146,7 +154,9 @@ def test_a_cell_that_lacks_seeds_says_so_everywhere(tmp_path):
     for board in (*results.read_boards(arena, tmp_path), *find_boards(folders)):
         said = verdict.verdict(board)
         assert "2 of 18 runs are missing: a mean is over the seeds that are there" in said
+        assert said[0].startswith("Best worst case so far: median")
         grid = pictures.finals(board)
+        assert not grid.framed
         row, column = grid.rules.index("mean"), grid.columns.index("negation")
         assert grid.texts[row][column] == "0.100\n1 of 3 seeds"
         assert "seeds" not in grid.texts[row][0]

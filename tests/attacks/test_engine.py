@@ -13,7 +13,8 @@ from slsgd_mx.attacks.engine import (
     pushes_from,
 )
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.rules.pipeline import blocks
+from slsgd_mx.registry import number
+from slsgd_mx.rules.pipeline import blocks, find_rule
 
 COLLUDING = [name for name, attack in ATTACKS.items() if attack.colludes]
 
@@ -217,19 +218,28 @@ def test_attacks_and_rules_of_users_cannot_change_the_memory_of_a_server(fresh_p
     def change_pushes(pushes, context):
         pushes[0][:] = 0
 
+    def change_kept(pushes, context):
+        pushes[0][:] = 0
+
+    @register_rule("change-kept", uses_b=False, kept=change_kept)
+    def take_first(pushes, context):
+        return pushes[0]
+
     x, previous = np.ones((3, 2), np.float32), np.ones(2, np.float32)
     for name in ("change-honest", "change-model"):
         with pytest.raises(ValueError, match="read-only"):
             poison(x, name, q=1, previous=previous)
     with pytest.raises(ValueError, match="read-only"):
         aggregate(x, "change-pushes")
+    with pytest.raises(ValueError, match="read-only"):
+        find_rule("change-kept").kept(list(x), previous, 0)
     assert (x == 1).all() and (previous == 1).all()
 
 
 @pytest.mark.parametrize("tiny", ["problem"], indirect=True)
 @pytest.mark.parametrize("name", [name for name in COLLUDING if name != "backdoor"])  # of images
-def test_a_colluding_attack_cannot_see_later_epochs(name, tiny, tmp_path):
-    """Whatever is pushed later, a longer run begins with the numbers of a shorter one."""
+def test_a_longer_run_under_a_colluding_attack_begins_as_a_shorter_one(name, tiny, tmp_path):
+    """The attack cannot see later epochs, or how many there will be."""
     text = "alie:z=1" if name == "alie" else name
     rows = []
     for epochs in (2, 3):
@@ -246,3 +256,12 @@ def test_poison_boosts_what_was_trained():
     assert boosted.tolist() == [[1.0, 7.0]]
     with pytest.raises(ConfigError, match="backdoor:boost=5 needs start=: what each of the q"):
         poison(np.zeros((3, 2)), "backdoor:boost=5", **given_)
+
+
+def test_poison_leaves_a_boost_of_its_own_to_an_attack_of_a_user(fresh_plugins):
+    @register_attack("mine", needs=("own",), honest=0, parameters={"boost": number(2.0)})
+    def mine(seen):
+        return seen.parameters["boost"] * seen.own[0]
+
+    pushed = poison(np.zeros((3, 2)), "mine", q=1, own=np.array([[1.0, 3.0]]))
+    assert pushed.tolist() == [[2.0, 6.0]]

@@ -131,7 +131,7 @@ def caf(x, b):
         if values[0] == 0.0:
             return best[1]
         tau = np.where(c > 0, (away @ vectors[0]) ** 2, 0.0)
-        c = c * (1 - tau / tau.max())
+        c = c * np.where(tau > (1 - 1e-9) * tau.max(), 0.0, 1 - tau / tau.max())  # equal pushes
         if c.sum() <= k - 2 * b:
             return best[1]
 

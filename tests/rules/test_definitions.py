@@ -106,10 +106,15 @@ def test_equal_pushes_are_filtered_alike(order):
 @pytest.mark.parametrize("rule", ["krum", "multi-krum", "mda", "smea", "nnm+trimmed-mean"])
 def test_a_large_common_offset_does_not_cost_precision_without_a_previous_model(rule):
     x = np.random.default_rng(0).standard_normal((11, 6)).astype(np.float32)
-    x[:2] += 3
+    x[:2], x[:, 0] = x[:2] + 3, 0
     expected = aggregate(x, rule, b=2)[1:]
     x[:, 0] = 1e10
     np.testing.assert_allclose(aggregate(x, rule, b=2)[1:], expected, atol=1e-5)
+
+
+def test_without_a_finite_push_and_a_previous_model_the_result_is_zero():
+    x = np.array([[math.nan, 1], [1, math.nan], [math.inf, 5], [5, math.nan]], np.float32)
+    assert aggregate(x, "krum").tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("k, size, most", [(20, 16, 2048), (400, 399, 26), (3000, 2999, 1)])
