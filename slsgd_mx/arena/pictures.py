@@ -250,7 +250,7 @@ def cell_curve(board: Board, pair: Tuple[str, str], label: str, style: int) -> C
     """The metric of a cell over its epochs; the legend says how many seeds it lacks."""
     cell = board.scores[pair].cell
     rows = [board.outcomes[run].rows for run in cell.runs if board.outcomes[run].rows]
-    remark = "illegal" if cell.why_empty else lost_seeds(board.states(pair))
+    remark = "illegal" if cell.why_empty else lost_seeds(board.ends(pair))
     if not rows:
         return Curve(label, np.array([]), np.zeros((1, 0)), style, remark)
     curve = metric_curve(label, rows, board.measure.name)

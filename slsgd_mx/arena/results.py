@@ -11,6 +11,7 @@ import numpy as np
 
 from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.config import RunConfig
+from slsgd_mx.figures.panels import end_of
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.runs.status import Outcome, read_outcome
@@ -94,11 +95,11 @@ class Board:
             and not all(self.scores[other, column].cell.why_empty for other in self.rules)
         ]
 
-    def states(self, pair: Tuple[str, str]) -> List[str]:
-        """What became of the runs of a cell; one that only other cells have is missing."""
+    def ends(self, pair: Tuple[str, str]) -> List[str]:
+        """How far the runs of a cell got; one that only other cells have is missing."""
         runs = self.scores[pair].cell.runs
         lacking = len(self.seeds) - len(runs)
-        return [*(self.outcomes[run].state for run in runs), *["missing"] * lacking]
+        return [*(end_of(self.outcomes[run]) for run in runs), *["missing"] * lacking]
 
     def worst(self, rule: str) -> Optional[Score]:
         """A rule's score under the attack that does it most harm; None if one is missing."""

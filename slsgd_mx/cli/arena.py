@@ -172,7 +172,7 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
 
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:
     from slsgd_mx.arena import pictures
-    from slsgd_mx.figures.build import SYNTHETIC, precision_in_words
+    from slsgd_mx.figures.captions import SYNTHETIC, precision_in_words
 
     config = grid.runs()[0]
     of = SYNTHETIC * (config.sizes.data == "synthetic") + precision_in_words(config)

@@ -46,7 +46,8 @@ def demo(preset: str, epochs: int | None, data_dir: Path | None, runs: Path | No
 
     set_threads(suitable_threads(preset))
     from slsgd_mx.cli.running import run_one, summarize
-    from slsgd_mx.figures.build import data_name, data_note, metric_panels, write_curves
+    from slsgd_mx.figures.build import metric_panels, write_curves
+    from slsgd_mx.figures.captions import data_name, data_note
     from slsgd_mx.figures.plot import draw
     from slsgd_mx.runs.index import RunIndex
     from slsgd_mx.runs.records import load_run

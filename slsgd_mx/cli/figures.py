@@ -21,6 +21,13 @@ from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, running, take_sweep, take_variant
 from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
 
+CURVES = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only curves whose symbols fulfil it, such as b=2, q<=2 or alpha!=1 (quote < and >). Give "
+    "it again for further conditions.",
+)
 RUNNING = ("released", "repeats", *running(pick_formerly_out("figures")))
 
 
@@ -86,7 +93,7 @@ def _command(name: str) -> click.Command:
     figure = FIGURES[name]
     title = full_title(name).replace("$", "")
 
-    @with_options("task_preset", *WORKLOAD, *options_of(figure), *RUNNING)
+    @with_options("task_preset", *WORKLOAD, *options_of(figure), CURVES, *RUNNING)
     def call(**options: Any) -> None:
         run_figures([name], options)
 
@@ -96,7 +103,8 @@ def _command(name: str) -> click.Command:
 
     Computes or resumes the runs that are not finished, sharing equal ones with other figures, then
     draws them (PNG and SVG) and writes the numbers (CSV). If you interrupt it, the same command
-    continues. With another --epochs, the epoch at which alpha decays moves in proportion.
+    continues, and --draw-only draws every run as far as it got. With another --epochs, the epoch at
+    which alpha decays moves in proportion.
 
     \b
     In minutes, no data:    slsgd-mx {name} --preset smoke

@@ -11,7 +11,7 @@ import click
 from slsgd_mx.cli.output import count, print_json, say, table, wrap
 from slsgd_mx.cli.progress import duration
 from slsgd_mx.config import RunConfig
-from slsgd_mx.runs.records import Run
+from slsgd_mx.runs.records import planned_run
 from slsgd_mx.runs.selection import brief, in_common, short_names, varying
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Pool
@@ -94,10 +94,8 @@ def _document(step: Step, figures: Sequence[str]) -> Dict[str, Any]:
 
 def _list_steps(plan: Plan, users: Mapping[RunConfig, Sequence[str]]) -> None:
     """Print a line for each run: its epochs, in what it differs, where it starts, who needs it."""
-    not_begun = {"sessions": []}
     runs = [
-        Run(step.folder, step.config.to_dict(), not_begun, {}, step.outcome.state, step.start)
-        for step in plan.steps
+        planned_run(step.config, step.folder, step.outcome.state, step.start) for step in plan.steps
     ]
     names = short_names((step.folder for step in plan.steps), plan.home)
     common = [f"{name}={brief(value)}" for name, value in in_common(runs).items()]

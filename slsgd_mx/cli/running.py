@@ -11,7 +11,8 @@ from slsgd_mx.cli.output import count, print_json, run_document, say
 from slsgd_mx.cli.progress import ProgressBar, headline
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import DivergedError, FailedError, RunError
-from slsgd_mx.figures.build import attackers, draw_runs, label_of, threat, write_curves
+from slsgd_mx.figures.build import draw_runs, write_curves
+from slsgd_mx.figures.captions import attackers, label_of, threat
 from slsgd_mx.figures.panels import joined
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics

@@ -81,7 +81,7 @@ def take_variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:
     """The variant that the options ask for, and its workload."""
     from slsgd_mx.figures.variants import Variant
 
-    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices")
+    names = ("repeats", "seed", "loss", "alphas", "released", "poisoned_devices", "where")
     asked = {name: options.pop(name, None) for name in names}
     workload = take_workload(usual, options)
     variant = Variant(
@@ -94,6 +94,7 @@ def take_variant(usual: str, options: Dict[str, Any]) -> Tuple[Any, Workload]:
         bool(asked["released"]),
         workload.task,
         asked["poisoned_devices"],
+        asked["where"] or (),
     )
     return variant, workload
 

@@ -1,38 +1,43 @@
 """Stored runs -> panels, pictures and the tables of numbers behind them; no MXNet.
 
-A missing run is named in the legend and in what is returned, never left out silently.
+A run that is missing or not finished is named in the legend and in what is returned, never left out
+silently.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.declarations import (
-    MetricFigure,
-    ReachFigure,
-    file_name,
-    full_title,
-    legend,
+from slsgd_mx.figures.captions import (
+    SYNTHETIC,
+    attackers,
+    data_name,
+    data_note,
+    label_of,
+    note_on,
+    plain,
+    precision_in_words,
+    threat,
 )
+from slsgd_mx.figures.declarations import MetricFigure, ReachFigure, file_name, full_title
 from slsgd_mx.figures.panels import (
     DERIVED,
     Repeats,
     decay_epoch_of,
+    end_of,
     joined,
     limits,
     line_curve,
     metric_curve,
     remarks_on,
-    seeds_in_words,
     title_of,
 )
 from slsgd_mx.figures.plot import Curve, Panel, band_of_known, draw
@@ -40,19 +45,19 @@ from slsgd_mx.figures.style import literal
 from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
-from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import epochs_to
+from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.proof import read_closing
-from slsgd_mx.runs.status import Outcome, read_outcome
+from slsgd_mx.runs.status import ENDED, Outcome, read_outcome, read_so_far
 from slsgd_mx.system.files import write_csv
 from slsgd_mx.workloads import OWN
 
 SUCCESS = "attack_success"
-SYNTHETIC = " (synthetic data)"  # in titles
 Table = Tuple[List[str], List[List[str]]]  # columns and rows
 PROOF = ("run", "digest")  # columns: a run's identity, and the digest of its model as in DONE
 UNPROVEN = ("", "")
+UNFINISHED = "unfinished"  # a column, if some runs are drawn as far as they got
 Proofs = Dict[RunConfig, List[str]]
 
 
@@ -61,7 +66,7 @@ class Drawn:
     """The files of a figure, and the runs it lacks."""
 
     files: List[Path]
-    missing: List[str]  # unfinished runs, "slug: state"
+    missing: List[str]  # unfinished runs, "slug: how far it got"
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class Built:
     table: Table
     lines: Dict[str, List[Line]]
     folders: Dict[RunConfig, Path]  # of the runs that have rows
-    missing: List[str]  # unfinished runs, "slug: state"
+    missing: List[str]  # unfinished runs, "slug: how far it got"
 
 
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
@@ -93,21 +98,30 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
 
 
 def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
-    """The panels and numbers of a figure; a RunError if none of its runs is finished."""
+    """The panels and numbers of a figure; a RunError if none of its runs has a number.
+
+    Metrics of a run that is not finished are drawn as far as it got.
+    """
     figure = figure_of(name, variant)
     lines = groups(figure, variant)
     runs = [run for group in lines.values() for line in group for run in line.runs]
-    outcomes = {run: read_outcome(index.folder(run), run) for run in dict.fromkeys(runs)}
+    reach = isinstance(figure, ReachFigure)
+    found = {run: _find(run, index, so_far=not reach) for run in dict.fromkeys(runs)}
+    outcomes = {run: outcome for run, (_, outcome) in found.items()}
     missing = [
-        f"{run.slug}: {outcome.why or outcome.state}"
+        f"{run.slug}: {outcome.why or _state(outcome, run)}"
         for run, outcome in outcomes.items()
-        if outcome.state not in ("done", "diverged")
+        if outcome.state not in ENDED
     ]
-    if len(missing) == len(outcomes):
+    folders = {run: path for run, (path, outcome) in found.items() if outcome.rows}
+    if not folders:
         raise RunError(f"{name} cannot be drawn: none of its {len(missing)} runs is finished")
-    ended = {run: index.folder(run) for run, outcome in outcomes.items() if outcome.rows}
-    proofs = {run: [run.identity, _model_digest(path)] for run, path in ended.items()}
-    if isinstance(figure, ReachFigure):
+    proofs = {
+        run: [run.identity, _model_digest(path)]
+        for run, path in folders.items()
+        if outcomes[run].state in ENDED
+    }
+    if reach:
         panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
         panels, table = metric_figure(figure, lines, outcomes, proofs)
@@ -118,7 +132,29 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     attack = next((run.attack for run in runs if run.attacked), None)
     workload = "" if variant.task is None else literal(runs[0].sizes.title)
     title = full_title(name, attack, figure, workload) + kind
-    return Built(name, title, _note(runs, missing), panels, own, table, lines, ended, missing)
+    note = note_on(outcomes, variant.where)
+    return Built(name, title, note, panels, own, table, lines, folders, missing)
+
+
+def _find(run: RunConfig, index: RunIndex, so_far: bool) -> Tuple[Path, Outcome]:
+    """The folder of a run, and how far it got.
+
+    With ``so_far``, a run that has not ended has its rows so far; before it begins, those of its
+    prefix.
+    """
+    folder = index.folder(run)
+    outcome = read_outcome(folder, run)
+    if so_far and outcome.state in ("begun", "missing"):
+        for config in filter(None, (run, prefix_of(run))):
+            path = index.folder(config)
+            rows = read_so_far(path, config)
+            if rows:
+                return path, replace(outcome, state="begun", rows=rows)
+    return folder, outcome
+
+
+def _state(outcome: Outcome, run: RunConfig) -> str:
+    return f"{end_of(outcome)} of {run.epochs}" if outcome.rows else outcome.state
 
 
 def _model_digest(path: Path) -> str:
@@ -169,16 +205,6 @@ def draw_runs(config: RunConfig, runs: Repeats, path: Path) -> None:
     draw(panels, path, literal(title), data_note(config))
 
 
-def label_of(config: RunConfig) -> str:
-    r"""The legend of one run.
-
-    >>> label_of(RunConfig(b=2, rule="krum"))
-    'SLSGD, $\\gamma=0.1$, $\\alpha=1$, krum, $b=2$'
-    """
-    b = config.b if find_rule(config.rule).uses_b else None
-    return legend(config.alpha, b, config.gamma, config.rule)
-
-
 def metric_panels(config: RunConfig, lines: Dict[str, Repeats]) -> List[Panel]:
     """The paper's panels for this task, with a curve for each label."""
     return [_metric_panel(config, lines, metric) for metric in config.sizes.panels]
@@ -203,75 +229,6 @@ def write_curves(path: Path, config: RunConfig, lines: Dict[str, Repeats]) -> No
     write_csv(path, ["curve", "seed", "epoch", *config.sizes.metrics], rows)
 
 
-def threat(config: RunConfig) -> str:
-    """The attack in words.
-
-    >>> threat(RunConfig(q=2, attacker_start="pulled", boost=5))
-    'label-flip, pulled start, boosted 5 times'
-    """
-    if not config.attacked:
-        return "no attack"
-    usual = find_attack(config.attack).entry
-    words = [config.attack]
-    if usual.poisons_data:
-        words.append(f"{config.attacker_start} start")
-    words += [f"scale {config.attack_scale:g}"] * (config.attack_scale != usual.scale)
-    words += [f"boosted {config.boost:g} times"] * (config.boost != 1)
-    return ", ".join(words)
-
-
-def attackers(config: RunConfig) -> str:
-    """How many are poisoned, in words."""
-    if config.poisoned_devices is not None:
-        return f"{config.poisoned_devices} poisoned devices"
-    return f"q={config.q}" if config.q else ""
-
-
-def data_name(config: RunConfig) -> str:
-    """The data in a title; empty for a workload that does not name them."""
-    return {"synthetic": "synthetic data", OWN: ""}.get(config.sizes.data, config.sizes.data)
-
-
-def precision_in_words(config: RunConfig) -> str:
-    """A precision other than float32 as a part of a title.
-
-    >>> precision_in_words(RunConfig(precision="bfloat16")), precision_in_words(RunConfig())
-    (' (bfloat16)', '')
-    """
-    return f" ({config.precision})" if config.precision != "float32" else ""
-
-
-def data_note(config: RunConfig) -> str:
-    """The small print under a picture: which data it shows, if they have a name."""
-    if config.sizes.data == "synthetic":
-        return "Synthetic data: an embedded, made-up stand-in."
-    return f"Data: {config.sizes.data}." if config.sizes.data != OWN else ""
-
-
-def plain(label: str) -> str:
-    r"""A label as a cell of a CSV.
-
-    >>> plain(r"SLSGD, $\gamma=0.1$, $b=2$")
-    'SLSGD; gamma=0.1; b=2'
-    """
-    return label.replace("$", "").replace("\\", "").replace(",", ";")
-
-
-def _note(runs: Sequence[RunConfig], missing: Sequence[str]) -> str:
-    """Which data, how large the runs are, how many are missing."""
-    config, which = runs[0], seeds_in_words([run.seed for run in runs])
-    epochs = max(run.epochs for run in runs)
-    sizes = f"n={config.n}, k={config.k}, T={epochs}, {config.sizes.amount}"
-    lacks = f" {len(missing)} of {len(set(runs))} runs are missing." if missing else ""
-    threats = dict.fromkeys(threat(run) for run in runs if run.attacked)
-    rules = dict.fromkeys(run.rule for run in runs)
-    said = [f" Attack: {'; '.join(threats)}."] if threats else []
-    many = dict.fromkeys(run.poisoned_devices for run in runs if run.poisoned_devices)
-    said += [f" {count} of {config.n} devices are poisoned." for count in many]
-    said += [f" Rule: {', '.join(rules)}."]
-    return f"{data_note(config)} {sizes}; {which}.{''.join(said)}{lacks}".strip()
-
-
 def metric_figure(
     figure: MetricFigure,
     lines: Dict[str, List[Line]],
@@ -284,6 +241,7 @@ def metric_figure(
     styles = {label: number for number, label in enumerate(labels)}
     remarks = remarks_on(lines, outcomes)
     panels, rows, proofs = [], [], proofs or {}
+    partial = any(outcome.state == "begun" and outcome.rows for outcome in outcomes.values())
     for group, members in lines.items():
         decay_epoch = decay_epoch_of(line.runs[0] for line in members)
         look = {"decay_epoch": decay_epoch, "zoom": figure.zoom}
@@ -300,13 +258,14 @@ def metric_figure(
                 cells = [plain(group), plain(line.label), f"{run.alpha:g}", str(run.b), str(run.q)]
                 cells += [f"{run.gamma:g}", plain(run.rule), plain(run.attack or "none")]
                 cells += [str(run.seed)]
+                cells += ["yes" if outcomes[run].state == "begun" else ""] * partial
                 for row in outcomes[run].rows:
                     metrics = [row[metric] for metric in sizes.metrics]
                     rows.append([*cells, row["epoch"], *metrics, *proofs.get(run, UNPROVEN)])
     for name in figure.derived:
         panels += DERIVED[name](lines, outcomes, styles)
-    columns = ["group", "curve", "alpha", "b", "q", "gamma", "rule", "attack", "seed", "epoch"]
-    columns += [*sizes.metrics, *PROOF]
+    columns = ["group", "curve", "alpha", "b", "q", "gamma", "rule", "attack", "seed"]
+    columns += [*[UNFINISHED] * partial, "epoch", *sizes.metrics, *PROOF]
     return panels, (columns, rows)
 
 
@@ -326,7 +285,7 @@ def _reach(
         epochs = np.full((repeats, len(alphas)), np.nan)
         for index, run in enumerate(line.runs):
             outcome = outcomes[run]
-            if outcome.state in ("done", "diverged"):  # a run that diverges has not reached it
+            if outcome.state in ENDED:  # a run that diverges has not reached it
                 at = epochs_to(outcome.rows, loss) if outcome.state == "done" else math.inf
                 epochs[index % repeats, index // repeats] = at
                 reached = "never" if math.isinf(at) else f"{at:g}"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple, Union
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.figures.build import attackers
+from slsgd_mx.figures.captions import attackers
 from slsgd_mx.figures.panels import decay_epoch_of, title_of
 from slsgd_mx.figures.plot import Curve, Panel, composed
 from slsgd_mx.figures.style import Paths, as_paths, literal, write

@@ -58,14 +58,14 @@ def line_curve(
 def remarks_on(
     lines: Dict[str, List[Line]], outcomes: Dict[RunConfig, Outcome]
 ) -> Dict[Tuple[str, str], str]:
-    """How many seeds of a group's curve diverged or are missing, for the legend.
+    """How many seeds of a group's curve diverged, are missing or not finished, for the legend.
 
     It names the group unless all groups with that curve say the same.
     """
     said = {}
     for group, members in lines.items():
         for line in members:
-            said[group, line.label] = lost_seeds([outcomes[run].state for run in line.runs])
+            said[group, line.label] = lost_seeds([end_of(outcomes[run]) for run in line.runs])
     return by_group(said)
 
 
@@ -83,15 +83,26 @@ def by_group(said: Dict[Tuple[str, str], str]) -> Dict[Tuple[str, str], str]:
     }
 
 
-def lost_seeds(states: Sequence[str]) -> str:
-    """How many seeds of a curve diverged or are missing; empty if none.
+def end_of(outcome: Outcome) -> str:
+    """How far a run is drawn, in words.
 
-    >>> lost_seeds(["done", "begun", "diverged"]), lost_seeds(["missing"])
-    ('1 of 3 diverged, 1 of 3 missing', 'missing')
+    >>> end_of(Outcome("begun", rows=[{"epoch": "20"}])), end_of(Outcome("begun"))
+    ('up to epoch 20', 'missing')
     """
-    ends = ("diverged" if state == "diverged" else "missing" for state in states if state != "done")
-    many = "{} of " + f"{len(states)} " if len(states) > 1 else ""
-    return ", ".join(many.format(count) + what for what, count in sorted(Counter(ends).items()))
+    if outcome.state == "begun" and outcome.rows:
+        return f"up to epoch {outcome.rows[-1]['epoch']}"
+    return outcome.state if outcome.state in ("done", "diverged") else "missing"
+
+
+def lost_seeds(ends: Sequence[str]) -> str:
+    """How many seeds of a curve diverged, are missing or not finished; empty if none.
+
+    >>> lost_seeds(["done", "missing", "diverged"]), lost_seeds(["up to epoch 20"])
+    ('1 of 3 diverged, 1 of 3 missing', 'up to epoch 20')
+    """
+    lost = Counter(end for end in ends if end != "done")
+    many = "{} of " + f"{len(ends)} " if len(ends) > 1 else ""
+    return ", ".join(many.format(count) + what for what, count in sorted(lost.items()))
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.build import PROOF, SYNTHETIC, metric_figure, reach_curve, reach_panel
+from slsgd_mx.figures.build import PROOF, UNFINISHED, metric_figure, reach_curve, reach_panel
+from slsgd_mx.figures.captions import SYNTHETIC
 from slsgd_mx.figures.declarations import FIGURES, IID, ReachFigure, file_name, full_title
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.figures.variants import Line, Variant
@@ -179,9 +180,11 @@ def _with_missing(runs: List[StoredRun], seeds: Sequence[int]) -> Tuple[Any, ...
 
 
 def _outcome(rows: List[Row], last: int) -> Outcome:
-    """What became of a run; one that ends before the last epoch of the figure diverged."""
+    """What became of a run; one that ends before the last epoch is unfinished or diverged."""
     if not rows:
         return Outcome("missing")
+    if rows[0].get(UNFINISHED):
+        return Outcome("begun", rows=rows)
     return Outcome("done" if int(rows[-1]["epoch"]) == last else "diverged", rows=rows)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
+from slsgd_mx.figures.choice import choose, in_words
 from slsgd_mx.figures.declarations import (
     Changes,
     Figure,
@@ -72,6 +73,7 @@ class Variant:
     released: bool = False  # every switch as in the released code
     task: Optional[str] = None  # to train instead of the figures' own
     poisoned_devices: Optional[int] = None  # instead of q
+    where: Tuple[str, ...] = ()  # conditions on the symbols of curves, see ``choice``
 
     def __post_init__(self) -> None:
         known = FIGURE_PRESETS if self.task is None else presets_of(self.task)
@@ -115,6 +117,7 @@ class Variant:
         own = {"repeats": repeats, "seed": self.seed or None, "loss": self.loss}
         own["poisoned_devices"] = self.poisoned_devices
         own["alphas"] = "-".join(f"{alpha:g}" for alpha in self.at) or None
+        own["where"] = "-".join(map(in_words, self.where)) or None
         changed = {**self.changes, **{name: v for name, v in own.items() if v is not None}}
         if changed.get("sha256"):
             changed = {name: v for name, v in changed.items() if name not in OF_ARRAYS}
@@ -186,7 +189,11 @@ class Line:
 
 
 def groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
-    """The figure's lines with their runs, by the group they are drawn in."""
+    """The figure's lines with their runs, by the group they are drawn in, as far as chosen."""
+    return choose(_all_groups(figure, variant), variant.where)
+
+
+def _all_groups(figure: Figure, variant: Variant) -> Dict[str, List[Line]]:
     if isinstance(figure, ReachFigure):
         lines = [_reach_line(figure, variant, *curve) for curve in figure.curves.items()]
         return {"": _distinct(lines)}

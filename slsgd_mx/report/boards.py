@@ -14,7 +14,7 @@ from slsgd_mx.arena.tables import SHARES, from_json
 from slsgd_mx.arena.verdict import verdict
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
-from slsgd_mx.figures.build import SYNTHETIC
+from slsgd_mx.figures.captions import SYNTHETIC
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.report.charts import chart, readable, rounded
 from slsgd_mx.runs.pushes import Pushes, read_pushes

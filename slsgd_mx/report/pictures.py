@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Sequence
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.figures.adapted import figure_of
-from slsgd_mx.figures.build import SYNTHETIC, Built, build_figure
+from slsgd_mx.figures.build import Built, build_figure
+from slsgd_mx.figures.captions import SYNTHETIC
 from slsgd_mx.figures.declarations import FIGURES, MetricFigure, file_name
 from slsgd_mx.figures.panels import seeds_in_words
 from slsgd_mx.figures.stored import StoredFigure, find_figures, read_figure

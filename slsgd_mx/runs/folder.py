@@ -150,6 +150,13 @@ class RunFolder:
         """The complete rows of metrics.csv."""
         return read_metrics(self.path)
 
+    def rows_so_far(self) -> List[Row]:
+        """The rows of a run that is not finished; a RunError if they are damaged."""
+        rows = self.rows()
+        if not self._are_complete(rows):
+            raise RunError(self._damaged(0))
+        return self._rows_until(int(rows[-1]["epoch"])) if rows else []
+
     def rows_until_divergence(self) -> List[Row]:
         """The rows of a run that diverged; there is at least one."""
         rows = self.rows()

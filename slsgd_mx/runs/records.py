@@ -70,6 +70,11 @@ class Run:
         return {name: self.columns[name][-1].item() for name in self.metrics}
 
 
+def planned_run(config: RunConfig, folder: Path, status: str = "missing", epoch: int = 0) -> Run:
+    """A run of which only the configuration is read, or exists."""
+    return Run(folder, config.to_dict(), {"sessions": []}, {}, status, epoch)
+
+
 def load_run(folder: Union[str, Path]) -> Run:
     """Read one run folder, of this or an earlier version, finished or not.
 

@@ -14,6 +14,8 @@ from slsgd_mx.runs.checkpoints import newest_epoch
 from slsgd_mx.runs.folder import RunFolder
 from slsgd_mx.runs.metrics import Row
 
+ENDED = ("done", "diverged")  # states of runs whose rows are final
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -21,7 +23,7 @@ class Outcome:
 
     state: str
     epoch: int = 0  # the last one whose model is saved
-    rows: Sequence[Row] = ()  # of a run that is done or diverged
+    rows: Sequence[Row] = ()  # of a run that is done or diverged; see also ``read_so_far``
     why: str = ""  # the reason, if it diverged, failed or is damaged
 
 
@@ -41,6 +43,14 @@ def read_outcome(folder: Path, config: RunConfig) -> Outcome:
         return Outcome("begun" if epoch else "missing", epoch)
     except (RunError, ValueError) as error:
         return Outcome("damaged", why=str(error))
+
+
+def read_so_far(folder: Path, config: RunConfig) -> Sequence[Row]:
+    """The rows of a run that is not finished; none if it has not begun or they are damaged."""
+    try:
+        return RunFolder(folder, config).rows_so_far()
+    except (RunError, ValueError):
+        return ()
 
 
 def check_data(run_folder: RunFolder, data_dir: Optional[Path]) -> None:

@@ -11,15 +11,17 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
-from helpers.run_folders import store_run
+from helpers.run_folders import keep, store_run
 
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures import build, style
-from slsgd_mx.figures.build import draw_figure, plain
+from slsgd_mx.figures.build import draw_figure
+from slsgd_mx.figures.captions import plain
 from slsgd_mx.figures.declarations import FIGURES, file_name, full_title, legend
 from slsgd_mx.figures.plot import band
 from slsgd_mx.figures.stored import read_figure
 from slsgd_mx.figures.variants import Variant, groups, runs_of
+from slsgd_mx.runs.prefix import prefix_of
 
 SMALL = Variant("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
 
@@ -146,6 +148,86 @@ def test_a_diverged_run_is_drawn_to_its_end_and_named(tmp_path, drawn):
     curve = drawn[0][0][0].curves[1]
     assert (curve.label, curve.remark) == ("FedAvg", "diverged")
     assert curve.y.tolist() == [[5, 9]]
+
+
+def store_begun(home, run, epoch):
+    """A run that was interrupted after this epoch."""
+    keep(home / run.slug, run, epoch)
+
+
+def test_an_unfinished_run_is_drawn_as_far_as_it_got_and_named(tmp_path, drawn):
+    one = replace(SMALL, repeats=1)
+    ideal, begun, *others = runs_of(FIGURES["fig12"], one)
+    for run in (ideal, *others):
+        store_run(tmp_path, run, [5, 4, 3, 2])
+    store_begun(tmp_path, begun, 4)
+    done = draw_figure("fig12", one, tmp_path, tmp_path / "out")
+    assert done.missing == [f"{begun.slug}: up to epoch 4 of 8"]
+    ((panels, _, note),) = drawn
+    assert "1 of 6 runs are not finished." in note
+    curve = panels[0].curves[1]
+    assert (curve.remark, curve.x.tolist(), curve.y.tolist()) == (
+        "up to epoch 4",
+        [2, 4],
+        [[0.5] * 2],
+    )
+    rows = read(done.files[-1])
+    assert {row["unfinished"] for row in rows if row["q"] == "2" and row["b"] == "0"} == {"yes"}
+    assert len([row for row in rows if row["unfinished"]]) == 2
+    stored = read_figure("fig12", done.files[-1]).panels[0].curves[1]
+    assert (stored.remark, stored.y.tolist()) == (curve.remark, curve.y.tolist())
+
+
+def test_a_run_that_has_not_begun_has_the_rows_of_its_prefix(tmp_path, drawn):
+    one = replace(SMALL, repeats=1)
+    decaying = next(run for run in runs_of(FIGURES["fig11"], one) if run.alpha < 1)
+    prefix = prefix_of(decaying)
+    store_run(tmp_path, prefix, [7, 6])
+    missing = draw_figure("fig11", one, tmp_path, tmp_path / "out").missing
+    found = {curve.label: (curve.remark, curve.y.tolist()) for curve in drawn[0][0][0].curves}
+    expected = ("up to epoch 4", [[7.0, 6.0]])
+    assert found["FedAvg"] == found[r"SLSGD, $\alpha=0.8$, $b=0$"] == expected
+    assert len(missing) == 4 and f"{decaying.slug}: up to epoch 4 of 8" in missing
+
+
+def test_damaged_rows_of_an_unfinished_run_are_not_drawn(tmp_path, drawn):
+    one = replace(SMALL, repeats=1)
+    begun, *others = runs_of(FIGURES["fig11"], one)
+    for run in others:
+        store_run(tmp_path, run, [5, 4, 3, 2])
+    store_begun(tmp_path, begun, 6)
+    path = tmp_path / begun.slug / "metrics.csv"
+    header, first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([header, *rest]) + "\n")
+    draw_figure("fig11", one, tmp_path, tmp_path / "out")
+    assert drawn[0][0][0].curves[0].remark == "missing"
+
+
+def test_figures_5_and_6_leave_out_unfinished_runs(tmp_path, drawn):
+    run = runs_of(FIGURES["fig5"], SMALL)[0]
+    store_begun(tmp_path, run, 2)
+    with pytest.raises(RunError, match="none of its"):
+        draw_figure("fig5", SMALL, tmp_path, tmp_path / "out")
+
+
+def test_chosen_curves_alone_are_drawn(tmp_path, drawn):
+    few = replace(SMALL, where=("q<=2", "b<=2"))
+    runs = runs_of(FIGURES["fig3"], few)
+    assert {(run.q, run.alpha, run.b) for run in runs} == {
+        (0, 1, 0),
+        (2, 1, 0),
+        (2, 1, 2),
+        (2, 0.8, 2),
+    }
+    for run in runs:
+        store_run(tmp_path, run, [1, 2, 3, 4])
+    assert draw_figure("fig3", few, tmp_path, tmp_path / "out").missing == []
+    ((panels, _, note),) = drawn
+    assert [panel.title for panel in panels] == [
+        "Top-1 accuracy on testing set, $q=2$",
+        "Cross entropy on training set, $q=2$",
+    ]
+    assert note.endswith("Only curves with q<=2, b<=2.")
 
 
 def test_a_remark_names_its_group_unless_it_holds_for_all(tmp_path, drawn):

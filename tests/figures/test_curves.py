@@ -10,7 +10,8 @@ import pytest
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
 from slsgd_mx.figures import build, style
-from slsgd_mx.figures.build import data_note, draw_runs, metric_panels, write_curves
+from slsgd_mx.figures.build import draw_runs, metric_panels, write_curves
+from slsgd_mx.figures.captions import data_note
 from slsgd_mx.figures.declarations import legend
 from slsgd_mx.figures.panels import TITLES, metric_curve
 from slsgd_mx.runs.metrics import average, epochs_to
