@@ -7,3 +7,9 @@ verdict    the same in words
 tables     the same as CSV and JSON
 pictures   heat maps, and the curves behind the cells
 """
+
+RULES = (  # by default
+    *("mean", "trimmed-mean", "median", "geometric-median", "phocas", "multi-krum"),
+    *("nnm+trimmed-mean", "centered-clipping"),
+)
+ATTACKS = ("label-flip", "label-flip:start=pulled", "alie", "ipm", "min-max", "sign-flip")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from slsgd_mx.arena import ATTACKS, RULES
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.attacks.engine import find_misfit, find_obstacle
 from slsgd_mx.config import RunConfig
@@ -18,11 +19,6 @@ from slsgd_mx.validation import require, require_name
 
 CLEAN = "none"  # the name of the column without attack
 
-RULES = (
-    *("mean", "trimmed-mean", "median", "geometric-median", "phocas", "multi-krum"),
-    *("nnm+trimmed-mean", "centered-clipping"),
-)
-ATTACKS = ("label-flip", "label-flip:start=pulled", "alie", "ipm", "min-max", "sign-flip")
 
 # What the arena changes in a preset: all cells together should take minutes or hours.
 PRESETS: Mapping[str, Mapping[str, Any]] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,9 +15,9 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.figures.panels import end_of
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.pushes import Pushes, read_pushes
-from slsgd_mx.runs.status import Outcome, read_outcome
+from slsgd_mx.runs.status import ENDED, Outcome, read_outcome, read_so_far
 
-ENDED = ("done", "diverged")
+STUCK = "failed"  # the state of a run that never changed the model
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Score:
     cell: Cell
     values: Tuple[float, ...] = ()
     diverged: int = 0  # seeds whose model stopped being finite; they count as the worst value
+    stuck: int = 0  # seeds in which too few pushes were left to change the model
     poisoned_used: float = math.nan
     honest_lost: float = math.nan
     attack_success: float = math.nan
@@ -115,7 +117,7 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
     """The scores of an arena from the runs that are finished, one board for each setting."""
     index = RunIndex(home)
     folders = {run: index.folder(run) for run in arena.runs()}
-    outcomes = {run: read_outcome(folder, run) for run, folder in folders.items()}
+    outcomes = {run: read_end(folder, run) for run, folder in folders.items()}
     boards, measure = [], measure_of(arena.sizes.metrics)
     for setting in arena.settings:
         scores = {
@@ -127,6 +129,23 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
     return boards
 
 
+def read_end(folder: Path, run: RunConfig) -> Outcome:
+    """How far a run got; one that never changed the model has rows, those of x_0."""
+    outcome = read_outcome(folder, run)
+    return replace(outcome, rows=read_so_far(folder, run)) if outcome.state == STUCK else outcome
+
+
+def has_ended(outcome: Outcome) -> bool:
+    return outcome.state in ENDED or bool(outcome.state == STUCK and outcome.rows)
+
+
+def final_value(outcome: Outcome, measure: Measure) -> float:
+    """The last value of a run that has ended; the worst one if it diverged."""
+    return (
+        measure.diverged if outcome.state == "diverged" else float(outcome.rows[-1][measure.name])
+    )
+
+
 def score_cell(
     cell: Cell,
     outcomes: Dict[RunConfig, Outcome],
@@ -134,20 +153,23 @@ def score_cell(
     measure: Measure,
 ) -> Score:
     """The score of a cell from those of its runs that are finished."""
-    ended = [run for run in cell.runs if outcomes[run].state in ENDED]
-    done = [run for run in ended if outcomes[run].state == "done"]
-    last = {run: outcomes[run].rows[-1] for run in done}
+    ended = [run for run in cell.runs if has_ended(outcomes[run])]
+    last = [outcomes[run].rows[-1] for run in ended if outcomes[run].state != "diverged"]
     pushes = {run: late_half(read_pushes(folders[run])) for run in ended}
     return Score(
         cell,
-        values=tuple(
-            float(last[run][measure.name]) if run in last else measure.diverged for run in ended
-        ),
-        diverged=len(ended) - len(done),
+        **ends_of([outcomes[run] for run in ended], measure),
         poisoned_used=mean_of(mean_of(p.poisoned_used for p in rows) for rows in pushes.values()),
         honest_lost=mean_of(mean_of(p.honest_lost for p in rows) for rows in pushes.values()),
-        attack_success=mean_of(float(row.get("attack_success", "nan")) for row in last.values()),
+        attack_success=mean_of(float(row.get("attack_success", "nan")) for row in last),
     )
+
+
+def ends_of(ended: Sequence[Outcome], measure: Measure) -> Dict[str, Any]:
+    """Fields of a score: the final values, and how many runs diverged or were stuck."""
+    states = Counter(outcome.state for outcome in ended)
+    values = tuple(final_value(outcome, measure) for outcome in ended)
+    return {"values": values, "diverged": states["diverged"], "stuck": states[STUCK]}
 
 
 def late_half(rows: Sequence[Pushes]) -> List[Pushes]:
@@ -171,5 +193,11 @@ def missing_runs(boards: Sequence[Board]) -> List[str]:
     return [
         f"{run.slug}: {outcome.why or outcome.state}"
         for run, outcome in outcomes.items()
-        if outcome.state not in ENDED
+        if not has_ended(outcome)
     ]
+
+
+def stuck_runs(boards: Sequence[Board]) -> List[str]:
+    """The runs that never changed the model: to compute them again changes nothing."""
+    outcomes = {run: outcome for board in boards for run, outcome in board.outcomes.items()}
+    return [run.slug for run, outcome in outcomes.items() if outcome.state == STUCK]

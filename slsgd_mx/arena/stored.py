@@ -9,15 +9,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
-from slsgd_mx.arena.grid import ATTACKS, CLEAN, RULES, Cell, Setting, measure_of, why_illegal
-from slsgd_mx.arena.results import Board, score_cell
+from slsgd_mx.arena import ATTACKS, RULES
+from slsgd_mx.arena.grid import CLEAN, Cell, Setting, measure_of, why_illegal
+from slsgd_mx.arena.results import Board, read_end, score_cell
 from slsgd_mx.attacks import find_attack
 from slsgd_mx.config import RunConfig, show_sources
 from slsgd_mx.errors import ConfigError, RunError
 from slsgd_mx.registry import show
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.prefix import prefix_of
-from slsgd_mx.runs.status import read_outcome
 
 MOST_VERSIONS = 1000
 TITLED = {"sizes", "sources", "partition", "data"}  # not shown as what distinguishes boards
@@ -141,7 +141,7 @@ def _board(
 ) -> Board:
     rules = _in_order(RULES, (rule for rule, _ in group))
     columns = _in_order((CLEAN, *ATTACKS), [CLEAN, *(attack for _, attack in group)])
-    outcomes = {run: read_outcome(folders[run], run) for runs in group.values() for run in runs}
+    outcomes = {run: read_end(folders[run], run) for runs in group.values() for run in runs}
     scores, measure = {}, measure_of(base.sizes.metrics)
     for rule in rules:
         for attack in columns:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Measure, Setting, measure_of
-from slsgd_mx.arena.results import ENDED, Board, Score
+from slsgd_mx.arena.results import Board, Score, ends_of, has_ended
 from slsgd_mx.arena.verdict import compare_alphas, verdict
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.status import Outcome
@@ -138,16 +138,12 @@ def _board(content: Dict[str, Any], workload: str, measure: Measure) -> Board:
                 str(run["state"]), rows=rows
             )
         runs = tuple(StoredRun(int(run["seed"]), str(run["identity"])) for run in cell["runs"])
-        ended = [outcomes[run] for run in runs if outcomes[run].state in ENDED]
-        done = [outcome for outcome in ended if outcome.state == "done"]
+        ended = [outcomes[run] for run in runs if has_ended(outcomes[run])]
         shares = {name: math.nan if cell[name] is None else float(cell[name]) for name in SHARES}
         pair = str(cell["rule"]), str(cell["attack"])
         scores[pair] = Score(
             Cell(*pair, runs, str(cell["empty_because"] or "")),
-            values=tuple(
-                float(o.rows[-1][measure.name]) if o in done else measure.diverged for o in ended
-            ),
-            diverged=len(ended) - len(done),
+            **ends_of(ended, measure),
             **shares,
         )
     rules, columns = (tuple(dict.fromkeys(names)) for names in zip(*scores))

@@ -33,6 +33,18 @@ def verdict(board: Board) -> List[str]:
                 * bool(spared)
             )
         )
+    unharmed = [
+        r for r, score in known.items() if _is_unharmed(board.scores[r, CLEAN], score, board)
+    ]
+    if unharmed:
+        lines.append(
+            f"No attack lowers {' and '.join(unharmed)}: these runs learned too little, or the "
+            "attacks are too weak, to say what it survives"
+        )
+    for (rule, attack), score in board.scores.items():
+        if score.stuck:
+            cell = f"{rule} under {attack}" if attack != CLEAN else f"{rule} without attack"
+            lines.append(f"{cell}: too few pushes were left, so no epoch changed the model")
     missing, due = board.runs_missing
     if missing:
         seeds = ": a mean is over the seeds that are there" if len(board.seeds) > 1 else ""
@@ -42,6 +54,11 @@ def verdict(board: Board) -> List[str]:
             why = "runs are missing" if rule in unfinished else board.why_empty(rule)
             lines.append(f"{rule}: no verdict, {why}")
     return lines
+
+
+def _is_unharmed(clean: Score, worst: Score, board: Board) -> bool:
+    """Whether a rule ends better under its worst attack than without attack."""
+    return not math.isnan(clean.mean) and board.measure.is_better(worst.mean, clean.mean)
 
 
 def best_of(worst: Dict[str, Score], measure: Measure) -> List[str]:

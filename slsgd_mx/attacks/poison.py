@@ -93,6 +93,7 @@ def poison(
     obstacle = find_obstacle(choice, k, q, b, rule)
     if obstacle:
         raise ConfigError(obstacle)
+    pipeline.check(k, b)
     depends = pipeline if choice.entry.whole and pipeline.uses_previous else choice.entry
     base = base_of(previous, shape, f"attack {choice.name}", depends)
     scene = Scene(choice, pipeline, rows, base, k, q, b, seed, given)

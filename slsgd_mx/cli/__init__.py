@@ -41,6 +41,7 @@ OUT_OF_MEMORY = (
     "this needs more memory than there is: choose smaller sizes, such as --width or --batch-size, "
     "or fewer processes at a time (--jobs)"
 )
+NOTHING_TO_RESUME = {"claims", "report", "runs", "partition", "doctor"}
 RENAMED = {"ledger": "attacker-start"}  # names of 0.1.0 -> today's
 
 
@@ -104,6 +105,8 @@ def failure(error: BaseException) -> Failure:
         again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
         number = error.args[0] if error.args else signal.SIGINT
         code = 128 + (number if number in (signal.SIGTERM, signal.SIGHUP) else signal.SIGINT)
+        if "--dry-run" in sys.argv or {*sys.argv[1:2]} & NOTHING_TO_RESUME:
+            return Failure("interrupted", code)
         return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
     if is_out_of_memory(error):
         return Failure(f"{OUT_OF_MEMORY} ({(str(error).splitlines() or ['MemoryError'])[-1]})", 1)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Tuple
 
 import click
 
+from slsgd_mx.arena import ATTACKS, RULES
 from slsgd_mx.cli.options import COUNT, IMAGES, parameter, pick, with_options
 from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, by_reason, running, take_sweep, take_workload
@@ -29,8 +30,9 @@ SYMBOLS = (
         "that --task names."),
     *WORKLOAD,
     pick("rule", multiple=True, help=
-        "A rule, such as krum or nnm+krum; repeat it. Default: eight of the field's rules."),
-    pick("attack", multiple=True, help="An attack; repeat it. Default: six."),
+        "A rule, such as krum or nnm+krum; repeat it. docs/conformance.md defines all. Default: "
+        f"{', '.join(RULES)}."),
+    pick("attack", multiple=True, help=f"An attack; repeat it. Default: {', '.join(ATTACKS)}."),
     pick("q", multiple=True, help="q: poisoned workers an epoch; repeat it. Default: 2."),
     pick("poisoned_devices", multiple=True, help=
         "Instead of --q: so many of the n devices, chosen by the seed, are poisoned whenever they "
@@ -38,7 +40,7 @@ SYMBOLS = (
     pick("b", multiple=True, help="b: what the rule is prepared for; repeat it. Default: 2."),
 )  # fmt: skip
 @click.option(
-    "--partition", "partition", multiple=True,
+    "--partition", "--partitions", "partition", multiple=True,
     type=ChoiceIn("partitions", "PARTITIONS", "find_partition"),
     help="A partition of the images; repeat it. Default: balanced.",
 )  # fmt: skip
@@ -63,11 +65,13 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     \b
     In minutes, no data:  slsgd-mx arena --preset smoke
     Only what you want:   slsgd-mx arena --preset smoke --rule krum --attack alie
-    With your own attack: slsgd-mx arena --plugin mine.py --attack mine
+    With your own attack: slsgd-mx arena --preset smoke --plugin mine.py --attack mine
     On your own images:   slsgd-mx arena --task images --arrays my.npz
     Why did it fail?      slsgd-mx arena --preset smoke --cell krum alie
     What will it take?    slsgd-mx arena --preset laptop --dry-run
     """
+    from slsgd_mx.arena import results
+
     sweep = take_sweep(options)
     grid, folder = _grid(options, sweep.servers["servers"] if sweep.servers else 1)
     cells = _find_cells(grid, cells)
@@ -83,14 +87,19 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
         sweep.show(plan, wanted)
         return
     failed = sweep.compute(plan)
-    missing = dict(line.split(": ", 1) for line in _write(grid, sweep.runs, folder, curves, cells))
+    boards = results.read_boards(grid, sweep.runs)
+    missing = dict(line.split(": ", 1) for line in results.missing_runs(boards))
+    for slug in results.stuck_runs(boards):
+        failed.pop(slug, None)
+    if len(missing) < len(wanted["arena"]):
+        _write(grid, boards, folder, curves, cells)
     if failed or missing:
-        raise sweep.unfinished({**missing, **failed}, wanted)
+        raise sweep.unfinished(missing, failed, wanted)
 
 
 def _grid(options: Dict[str, Any], servers: int) -> Tuple[Any, Path]:
     """The arena that the options ask for, and the folder for its pictures."""
-    from slsgd_mx.arena.grid import ATTACKS, RULES, Arena
+    from slsgd_mx.arena.grid import Arena
     from slsgd_mx.figures.variants import Variant
 
     names = ("rule", "attack", "q", "poisoned_devices", "b", "partition", "alpha")
@@ -148,12 +157,11 @@ def _spelt(cell: Tuple[str, str], place: int, known: Tuple[str, ...], find: Call
     return name
 
 
-def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> list:
-    """Draw and write everything; return the runs that are missing."""
+def _write(grid: Any, boards: list, folder: Path, curves: bool, cells: tuple) -> None:
+    """Draw and write everything."""
     from slsgd_mx.arena import results, tables, verdict
     from slsgd_mx.system.files import disk_errors, write_atomically, write_csv
 
-    boards = results.read_boards(grid, runs)
     note, stem = _note(grid, results.missing_runs(boards)), folder / "arena"
     _draw(grid, boards, folder, note, curves, cells)
     write_csv(stem.with_suffix(".csv"), *tables.table(grid, boards))
@@ -167,7 +175,6 @@ def _write(grid: Any, runs: Path, folder: Path, curves: bool, cells: tuple) -> l
     say(text)
     print_json(json.loads(content))
     say(f"picture: {stem}.png  (also .svg, .csv, .json and .md); used pushes: {stem}-used.png")
-    return results.missing_runs(boards)
 
 
 def _draw(grid: Any, boards: list, folder: Path, note: str, curves: bool, cells: tuple) -> None:

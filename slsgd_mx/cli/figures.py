@@ -55,7 +55,7 @@ def run_figures(names: List[str], options: Dict[str, Any]) -> None:
     drawn, missing = draw_all(names, variant, sweep.runs, folder)
     print_json({"figures": drawn, "missing": missing, "failed": failed})
     if failed or missing:
-        raise sweep.unfinished({**missing, **failed}, wanted)
+        raise sweep.unfinished(missing, failed, wanted)
 
 
 def draw_all(

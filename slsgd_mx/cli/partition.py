@@ -22,6 +22,8 @@ def partition(picture: Path, **options: Any) -> None:
     """Draw which device holds which labels.
 
     The picture shows each device's samples by label, its size and its number of distinct labels.
+    docs/reference.md defines the partitions: balanced and unbalanced (the paper's),
+    dirichlet:concentration=0.5, shards:labels=2 and similarity:share=0.3, here with their defaults.
 
     \b
     slsgd-mx partition --unbalanced                       CIFAR-10
@@ -43,9 +45,15 @@ def partition(picture: Path, **options: Any) -> None:
     lengths, distinct = counts.sum(axis=1), (counts > 0).sum(axis=1)
     print_json({"picture": picture, "n": config.n, "label_counts": counts, "sizes": lengths})
     say(
-        f"{config.n} devices of {lengths.min()} to {lengths.max()} images, "
-        f"{distinct.min()} to {distinct.max()} labels per device: {picture}"
+        f"{config.n} devices of {_range(lengths)} images, {_range(distinct)} labels per device: "
+        f"{picture}"
     )
+
+
+def _range(numbers: Any) -> str:
+    """The smallest and the largest of some numbers, in words."""
+    least, most = numbers.min(), numbers.max()
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _cifar(preset: str, data_dir: Optional[Path], arrays: None, **changes: Any) -> Tuple[Any, Any]:

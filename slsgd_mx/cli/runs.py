@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -299,6 +300,8 @@ def verify(folders: Tuple[str, ...], runs: Path) -> None:
     print_json([{"path": c.path, "result": c.result, "why": c.why} for c in checks])
     for check in checks:
         say(f"{check.result}: {check.path}{': ' + check.why if check.why else ''}")
+    counts = Counter(check.result for check in checks)
+    say(", ".join(f"{number} {result}" for result, number in counts.most_common()))
     wrong = sum(not check.ok for check in checks)
     if wrong:
         raise RunError(f"{wrong} of {len(checks)} runs are not what they were when they finished")

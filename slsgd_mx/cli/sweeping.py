@@ -139,16 +139,36 @@ class Sweep:
         """Compute what is left, unless the user wants only pictures; return failures."""
         if self.draw_only:
             return {}
+        self._find_data(plan)
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
-    def unfinished(self, missing: Dict[str, str], wanted: Mapping[str, Sequence[Any]]) -> RunError:
+    def _find_data(self, plan: Any) -> None:
+        """A DataError if the data of some run are nowhere, before all of its runs fail."""
+        from slsgd_mx.data.reading import find_data
+        from slsgd_mx.data.registry import DATASETS
+
+        needed = {step.config.sizes.data for step in plan.to_do if step.can_go_on}
+        for name in sorted(needed & set(DATASETS)):
+            find_data(name, self.data_dir)
+
+    def unfinished(
+        self,
+        missing: Dict[str, str],
+        failed: Dict[str, str],
+        wanted: Mapping[str, Sequence[Any]],
+    ) -> RunError:
         """The error that names what is missing, and the way to get it if there is one."""
         way = ""
         if self.draw_only:
-            way = "\nNothing is computed with --draw-only or from an archive: give a folder of runs"
+            way = (
+                "\nNothing is computed with --draw-only or from an archive: leave out --draw-only, "
+                "or give a folder of runs"
+            )
         elif any(step.can_go_on for step in self.plan(wanted).steps):
-            way = "\nRun the command again"
-        return RunError(f"not finished:\n{by_reason(missing)}{way}")
+            way = (
+                "\nCorrect this, and run the command again" if failed else "\nRun the command again"
+            )
+        return RunError(f"not finished:\n{by_reason({**missing, **failed})}{way}")
 
 
 def take_sweep(options: Dict[str, Any]) -> Sweep:

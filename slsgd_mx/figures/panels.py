@@ -91,6 +91,8 @@ def end_of(outcome: Outcome) -> str:
     """
     if outcome.state == "begun" and outcome.rows:
         return f"up to epoch {outcome.rows[-1]['epoch']}"
+    if outcome.state == "failed" and outcome.rows:
+        return "no update"
     return outcome.state if outcome.state in ("done", "diverged") else "missing"
 
 

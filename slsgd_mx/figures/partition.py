@@ -55,7 +55,8 @@ def _draw_heat(ax: Axes, bar: Axes, counts: np.ndarray, names: Sequence[str] | N
     # Light to dark in one hue reads in greyscale; none at all is white, one sample is not.
     colours = LinearSegmentedColormap.from_list("samples", ["#B9D4EA", "#2C7FB8", "#081D58"])
     held = np.ma.masked_equal(counts.T, 0)  # (classes, n)
-    picture = ax.imshow(held, cmap=colours, vmin=0, aspect="auto", interpolation="nearest")
+    scale = {"vmin": 1, "vmax": max(2, counts.max())}
+    picture = ax.imshow(held, cmap=colours, aspect="auto", interpolation="nearest", **scale)
     ax.grid(False)
     ax.hlines(np.arange(counts.shape[1] - 1) + 0.5, -0.5, len(counts) - 0.5, "#E4E4E4", lw=0.6)
     if names is not None or counts.shape[1] <= 25:

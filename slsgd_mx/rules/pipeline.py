@@ -103,9 +103,10 @@ class Pipeline:
             is_last = choice is self.rule and self.rule.entry.aggregate is None
             m = 1 if is_last else len(step)
             if step.shape != (m, len(matrix)) or not np.isfinite(step).all():
+                finite = "" if np.isfinite(step).all() else " that are not all finite"
                 raise ConfigError(
-                    f"{choice.name} returned weights of shape {step.shape}: needs finite numbers "
-                    f"of shape ({1 if is_last else 'm'}, {len(matrix)})"
+                    f"{choice.name} returned weights of shape {step.shape}{finite}: needs finite "
+                    f"numbers of shape ({1 if is_last else 'm'}, {len(matrix)})"
                 )
             matrix = step @ matrix
         return matrix

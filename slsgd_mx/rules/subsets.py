@@ -40,28 +40,38 @@ def mda(gram: np.ndarray, context: RuleContext) -> np.ndarray:
 
 
 def smea(gram: np.ndarray, context: RuleContext) -> np.ndarray:
-    """The mean of the (k-b)-subset whose covariance has the smallest largest eigenvalue."""
+    """The mean of the (k-b)-subset whose covariance has the smallest largest eigenvalue.
+
+    Eigenvalues that differ by less than a billionth are equal but for rounding.
+    """
 
     def variances(subsets: np.ndarray) -> np.ndarray:
         inner = gram[subsets[:, :, None], subsets[:, None, :]]
         return np.linalg.eigvalsh(centred(inner))[:, -1]  # the covariance's, times k-b
 
-    return _best_subset(gram, context, variances)
+    return _best_subset(gram, context, variances, slack=1e-9)
 
 
 def _best_subset(
-    gram: np.ndarray, context: RuleContext, measure: Callable[[np.ndarray], np.ndarray]
+    gram: np.ndarray,
+    context: RuleContext,
+    measure: Callable[[np.ndarray], np.ndarray],
+    slack: float = 0.0,
 ) -> np.ndarray:
-    """The mean of the finite subset of least measure; ties go to the lexicographically first."""
+    """The mean of the finite subset of least measure; ties go to the lexicographically first.
+
+    ``slack`` is the largest relative difference of two measures that count as equal.
+    """
     finite, size = finite_pushes(gram), context.k - context.b
     if len(finite) <= size:
         return mean_of(context.k, finite)
     least, best = np.inf, finite[:size]
     for subsets in _subsets(finite, size):
         measures = measure(subsets)
-        first = int(np.argmin(measures))
-        if measures[first] < least:
-            least, best = measures[first], subsets[first]
+        smallest = measures.min()
+        if smallest < least * (1 - slack):
+            best = subsets[int(np.argmax(measures <= smallest * (1 + slack)))]
+        least = min(least, smallest)
     return mean_of(context.k, best)
 
 

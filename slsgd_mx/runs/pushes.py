@@ -2,8 +2,8 @@
 
 One row per epoch: the devices of S_t by slot, the poisoned slots, and for each slot the share of
 its push that the rule used.  For rules that work coordinate by coordinate that is the share of its
-coordinates (on a sample of 65,536); for rules that mix pushes it is its weight relative to the
-largest weight.  Runs of earlier versions have no such file.
+coordinates (on a sample of 65,536; fewer for k > 123); for rules that mix pushes it is its weight
+relative to the largest weight.  Runs of earlier versions have no such file.
 """
 
 from __future__ import annotations

@@ -234,11 +234,12 @@ def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
         lambda name: _is_end(name, text),
         lambda name: text in name,
     ):
-        found = [path for path, name in folders.items() if fits(name)]
-        if len(found) == 1:
-            return found[0]
+        found = [run for run in runs if fits(folders[run.path])]
+        for few in (found, [run for run in found if run.epoch]):  # others have computed nothing
+            if len(few) == 1:
+                return few[0].path
         if found:
-            shown = ", ".join(str(path) for path in found[:4])
+            shown = ", ".join(str(run.path) for run in found[:4])
             more = f" and {len(found) - 4} more" if len(found) > 4 else ""
             raise ConfigError(f"{text!r} is part of {len(found)} runs ({shown}{more}): name one")
     raise ConfigError(f"{text!r} is no run folder, nor part of the name of one below {home}")

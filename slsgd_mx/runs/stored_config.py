@@ -29,7 +29,10 @@ def check_folder(path: Path, config: RunConfig) -> None:
     if not (path / "config.json").exists():
         ours = {".lock", "checkpoint", "logs", "config.json.tmp"}  # killed while creating it
         if path.is_dir() and {p.name for p in path.iterdir()} - ours:
-            raise RunError(f"{path} is not empty and not a run: choose another with --out")
+            raise RunError(
+                f"{path} is not empty and not a run (it has no config.json): restore that file, "
+                "move the folder away or choose another"
+            )
         return
     stored = read_config(path)
     if stored == config:

@@ -56,6 +56,36 @@ def test_a_rule_that_some_attack_spares_is_not_ranked_without_a_word(tmp_path, f
     assert lines[-1] == "krum: no verdict, runs are missing" and not pictures.finals(board).framed
 
 
+def test_a_run_that_never_changed_the_model_counts_with_that_model(tmp_path):
+    arena = small()
+    store(arena, tmp_path, {**ACCURACY, ("median", "negation"): 0.1})
+    (cell,) = (
+        c for c in arena.cells(arena.settings[0]) if (c.rule, c.attack) == ("median", "negation")
+    )
+    folder = tmp_path / cell.runs[0].slug
+    (folder / "DONE").unlink()
+    (folder / "FAILED").write_text("no update was applied")
+    (board,) = results.read_boards(arena, tmp_path)
+    assert results.missing_runs([board]) == [] and not board.unfinished
+    assert results.stuck_runs([board]) == [cell.runs[0].slug]
+    assert board.scores["median", "negation"].values == (0.1,) and board.ends(
+        ("median", "negation")
+    )
+    said = "median under negation: too few pushes were left, so no epoch changed the model"
+    assert verdict.verdict(board)[-1] == said
+    assert pictures.finals(board).texts[1][1].endswith("no update")
+    (again,) = tables.from_json(tables.to_json(arena, [board]))
+    assert again.scores["median", "negation"].stuck == 1 and verdict.verdict(again)[-1] == said
+
+
+def test_a_rule_that_no_attack_harms_is_said_to_be_undecided(tmp_path):
+    arena = small()
+    better = {("median", CLEAN): 0.11, ("median", "negation"): 0.15, ("median", "gaussian"): 0.14}
+    store(arena, tmp_path, {**ACCURACY, **better})
+    (board,) = results.read_boards(arena, tmp_path)
+    assert verdict.verdict(board)[-1].startswith("No attack lowers median: these runs learned")
+
+
 def test_rules_that_tie_are_all_named_and_framed(tmp_path):
     arena = small()
     store(arena, tmp_path, {**ACCURACY, ("mean", "negation"): 0.6004, ("mean", "gaussian"): 0.7})

@@ -163,6 +163,20 @@ def test_draw_only_draws_unfinished_runs_and_says_how_far_they_are(call, tmp_pat
     assert (tmp_path / "figures" / "smoke" / "fig11.png").exists()
 
 
+@pytest.mark.parametrize("command", ["fig3", "arena"])
+def test_missing_data_are_noticed_before_anything_is_computed(call, tmp_path, command):
+    result = call(command, "--preset", "laptop", "--data-dir", tmp_path / "nowhere")
+    assert result.exit_code == 1 and "CIFAR-10 not found in" in result.output
+    assert "slsgd-mx data fetch cifar10" in result.output and "runs" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_arena_without_any_run_writes_nothing(call, tmp_path):
+    result = call("arena", "--preset", "smoke", "--rule", "mean", "--draw-only")
+    assert result.exit_code == 1 and "leave out --draw-only" in result.output
+    assert not (tmp_path / "figures").exists()
+
+
 def test_draw_only_without_any_run(call, tmp_path):
     result = call("fig5", *TINY, *IMAGES, "--draw-only")
     assert result.exit_code == 1

@@ -13,10 +13,14 @@ def finite(x):
     return [i for i in range(len(x)) if np.isfinite(x[i]).all()]
 
 
-def distance(x, i, j):
+def squared_distance(x, i, j):
     if not (np.isfinite(x[i]).all() and np.isfinite(x[j]).all()):
         return np.inf
-    return float(np.sqrt(((x[i] - x[j]) ** 2).sum()))
+    return float(((x[i] - x[j]) ** 2).sum())
+
+
+def distance(x, i, j):
+    return float(np.sqrt(squared_distance(x, i, j)))
 
 
 def by_coordinate(f):
@@ -63,7 +67,7 @@ def geometric_median(x, b, nu=1e-6, iterations=100, tolerance=1e-6):
 
 
 def krum_score(x, i, among, neighbours):
-    squares = sorted(distance(x, i, j) ** 2 for j in among if j != i)
+    squares = sorted(squared_distance(x, i, j) for j in among if j != i)
     return sum(squares[:neighbours])
 
 
@@ -106,7 +110,10 @@ def largest_variance(x, subset):
 
 
 def best_subset(x, b, measure):
-    return min(combinations(range(len(x)), len(x) - b), key=lambda subset: measure(x, subset))
+    """The first subset of least measure, up to rounding."""
+    subsets = list(combinations(range(len(x)), len(x) - b))
+    measures = [measure(x, subset) for subset in subsets]
+    return next(s for s, m in zip(subsets, measures) if m <= (1 + 1e-9) * min(measures))
 
 
 def mda(x, b):

@@ -66,7 +66,8 @@ def test_rules_that_choose_among_values(rule, data):
 @given(st.data())
 @settings(max_examples=30)
 def test_rules_that_weigh_pushes(rule, data):
-    x, b = data.draw(pushes(rule, ["normal", "colluding"]))
+    ties = ["ties"] * (rule != "caf")  # whose direction is not unique then
+    x, b = data.draw(pushes(rule, ["normal", "colluding", "scales", *ties]))
     previous = data.draw(st.sampled_from([0.0, 1.0])) * np.ones(x.shape[1], np.float32)
     given_ = {"previous": previous} if rule == "centered-clipping" else {}
     expected = DEFINED[rule](x.astype(np.float64), b, **given_)
@@ -94,6 +95,35 @@ def test_parameters_have_the_meaning_of_the_definition(text, parameters):
     check(aggregate(x, text, b=2, previous=previous), expected, x)
     plain = aggregate(x, name, b=2, previous=previous)
     assert np.abs(plain - expected).max() > 1e-3  # the parameter makes a difference
+
+
+@pytest.mark.parametrize("previous", [None, np.full(1, 0.3, np.float32)])
+def test_equal_eigenvalues_go_to_the_first_subset(previous):
+    """[-2, -1, -1, -1] and [-1, 0, -1, -1] have one variance, which rounding once told apart."""
+    x = np.array([[-2], [-1], [0], [2], [-1], [-1]], np.float32)
+    assert aggregate(x, "smea", b=2, previous=previous) == -1.25
+
+
+@pytest.mark.parametrize("previous", [False, True])
+@pytest.mark.parametrize(
+    "honest, bad",
+    [
+        (9, [8e36, -7.65e37]),
+        (9, [-6.42e34, 2.61e35]),
+        (8, [-1.58e16, -6.35e36, 1.37e35]),
+        (7, [1e20, -1e19, 1e3]),
+        (4, [1e30, -1e29]),
+    ],
+)
+def test_far_pushes_on_opposite_sides_do_not_end_the_geometric_median(honest, bad, previous):
+    """They cancel in a step, whose length was once rounded to 0: the iterations ended far away."""
+    for seed, d in ((0, 1), (1, 6)):
+        good = np.random.default_rng(seed).standard_normal((honest, d))
+        x = np.concatenate([good, np.outer(bad, np.ones(d))]).astype(np.float32)
+        base = np.zeros(d, np.float32) if previous else None
+        result = aggregate(x, "geometric-median", previous=base)
+        expected = definitions.geometric_median(x.astype(np.float64), 0)
+        np.testing.assert_allclose(result, expected, atol=1e-3)  # both end near the minimum
 
 
 @pytest.mark.parametrize("order", [1, -1])

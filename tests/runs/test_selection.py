@@ -158,6 +158,14 @@ def test_names_of_repeats_are_short_too(tiny, tmp_path):
         find_run(f"{digits}/seed2", runs, tmp_path)
 
 
+def test_a_folder_in_which_nothing_was_computed_does_not_make_a_name_ambiguous(tiny, tmp_path):
+    store_run(tmp_path / "demo", tiny(), [1, 1, 1])
+    keep(tmp_path / tiny().slug, tiny())
+    runs, digits = load_runs(tmp_path), tiny().identity[:6]
+    assert len(runs) == 2
+    assert find_run(digits, runs, tmp_path) == tmp_path / "demo" / tiny().slug
+
+
 def test_plugins_are_shown_only_where_they_tell_runs_apart(runs):
     def used(run, attack, digit):
         stored = {**run.config, "attack": attack, "sources": [["own.py", 64 * digit]]}
