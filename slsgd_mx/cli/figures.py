@@ -19,7 +19,15 @@ from slsgd_mx.cli.options import (
 )
 from slsgd_mx.cli.output import print_json, say, warn_if_unread
 from slsgd_mx.cli.sweeping import WORKLOAD, running, take_sweep, take_variant
-from slsgd_mx.figures.declarations import FIGURES, Figure, ReachFigure, attacked, full_title, varied
+from slsgd_mx.figures.declarations import (
+    FIGURES,
+    Figure,
+    ReachFigure,
+    attacked,
+    compared,
+    full_title,
+    varied,
+)
 
 CURVES = click.option(
     "--where",
@@ -99,7 +107,7 @@ def _command(name: str) -> click.Command:
 
     call.__doc__ = f"""{title}.
 
-    {figure.about}
+    {figure.about} Its curves differ in {compared(figure)}.
 
     Computes or resumes the runs that are not finished, sharing equal ones with other figures, then
     draws them (PNG and SVG) and writes the numbers (CSV). If you interrupt it, the same command

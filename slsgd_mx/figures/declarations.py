@@ -108,7 +108,7 @@ FIGURES: Dict[str, Figure] = {
         only="leaves out FedAvg under attack on the LSTM; fig12 has all of them",
     ),
     "attacker-start": MetricFigure(
-        "{attack}, $q=2$, balanced partition",
+        "{attack}, where poisoned workers start, balanced partition",
         "cifar",
         BALANCED,
         BY_START,
@@ -175,6 +175,23 @@ def varied(figure: Figure) -> Set[str]:
     else:
         curves = [changes for group in figure.groups.values() for changes in group]
     return {"alpha", *figure.setup, *(name for changes in curves for name in changes)}
+
+
+def compared(figure: Figure) -> str:
+    """In what a figure's curves differ, in words.
+
+    >>> compared(FIGURES["fig3"]), compared(FIGURES["fig6"])
+    ('alpha=0.8, 1; b=0, 2, 4; q=0, 2, 4', 'passes=1, 2, 3')
+    """
+    if isinstance(figure, ReachFigure):
+        curves = list(figure.curves.values())
+    else:
+        curves = [changes for group in figure.groups.values() for changes in group]
+    usual = {"q": 0, "boost": 1}
+    names = ("gamma", "alpha", "b", "q", "passes", "attacker_start", "boost")
+    found = {n: {c.get(n, usual.get(n)) for c in curves} - {None} for n in names}
+    listed = {name: ", ".join(map(str, sorted(values))) for name, values in found.items()}
+    return "; ".join(f"{n}={values}" for n, values in listed.items() if len(found[n]) > 1)
 
 
 def attacked(figure: Figure) -> bool:
