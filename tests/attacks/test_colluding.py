@@ -14,12 +14,14 @@ from slsgd_mx.attacks.colluding import hidden_z, largest, search_line
 
 @st.composite
 def scenes(draw, least=2):
-    """Honest pushes (k-q, d), what the q trained, x_{t-1}; ties and several scales."""
+    """Honest pushes (k-q, d), what the q trained, x_{t-1}; ties, several scales, wild pushes."""
     m, q, d = draw(st.integers(least, 9)), draw(st.integers(1, 4)), draw(st.integers(1, 5))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     honest = rng.standard_normal((m, d)) * 10.0 ** draw(st.integers(-6, 6))
     if draw(st.booleans()):
-        honest = rng.integers(-2, 3, (m, d))
+        honest = rng.integers(-2, 3, (m, d)).astype(float)
+    if draw(st.booleans()):
+        honest[rng.integers(m)] = rng.standard_normal(d) * draw(st.sampled_from([1e12, 1e30]))
     own, previous = rng.standard_normal((q, d)), rng.standard_normal(d)
     return honest.astype(np.float32), own.astype(np.float32), previous.astype(np.float32)
 
@@ -106,6 +108,23 @@ def test_mimic_copies_an_honest_push_to_the_bit(scene):
     chosen = [i for i in range(len(honest)) if honest[i].tobytes() == copied[0].tobytes()]
     assert chosen and far[chosen[0]] >= far.max() * (1 - 1e-9)
     assert all(row.tobytes() == copied[0].tobytes() for row in copied)
+
+
+@pytest.mark.parametrize(
+    "attack", ["alie", "ipm", "mimic", "mimic:of=farthest", "min-max", "min-sum", "alie-optimal"]
+)
+@given(scenes(), st.sampled_from([math.nan, math.inf, -math.inf]), st.booleans())
+@settings(max_examples=10)
+def test_every_colluding_attack_leaves_out_pushes_that_are_not_finite(attack, scene, value, first):
+    honest, own, previous = scene
+    bad = np.zeros((1, honest.shape[1]), np.float32)
+    bad[0, -1] = value
+    among = [*bad, *honest] if first else [*honest, *bad]
+    pushed, expected = (
+        poison(rows, attack, q=len(own), previous=previous, rule="median")
+        for rows in (among, honest)
+    )
+    assert pushed.tobytes() == expected.tobytes()
 
 
 def measure_pairs(name, honest, push):
