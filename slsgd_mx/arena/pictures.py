@@ -119,7 +119,7 @@ def _final(score: Score, board: Board) -> str:
     lines += [f"±{measure.show(score.spread)}"] * (len(score.values) > 1)
     lines += [f"{len(score.values)} of {seeds} seeds"] * (len(score.values) < seeds)
     lines += [f"{score.diverged} diverged"] * bool(score.diverged)
-    lines += ["no update"] * bool(score.stuck)
+    lines += [f"{score.stuck} without update"] * bool(score.stuck)
     lines += [] if math.isnan(score.attack_success) else [f"success {score.attack_success:.2f}"]
     return "\n".join(lines)
 

@@ -14,6 +14,7 @@ from slsgd_mx.arena.grid import CLEAN, Arena, Cell, Measure, Setting, measure_of
 from slsgd_mx.config import RunConfig
 from slsgd_mx.figures.panels import end_of
 from slsgd_mx.runs.index import RunIndex
+from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.pushes import Pushes, read_pushes
 from slsgd_mx.runs.status import ENDED, Outcome, read_outcome, read_so_far
 
@@ -117,7 +118,7 @@ def read_boards(arena: Arena, home: Path) -> List[Board]:
     """The scores of an arena from the runs that are finished, one board for each setting."""
     index = RunIndex(home)
     folders = {run: index.folder(run) for run in arena.runs()}
-    outcomes = {run: read_end(folder, run) for run, folder in folders.items()}
+    outcomes = {run: _end(run, index) for run in folders}
     boards, measure = [], measure_of(arena.sizes.metrics)
     for setting in arena.settings:
         scores = {
@@ -133,6 +134,15 @@ def read_end(folder: Path, run: RunConfig) -> Outcome:
     """How far a run got; one that never changed the model has rows, those of x_0."""
     outcome = read_outcome(folder, run)
     return replace(outcome, rows=read_so_far(folder, run)) if outcome.state == STUCK else outcome
+
+
+def _end(run: RunConfig, index: RunIndex) -> Outcome:
+    """How far a run got; one whose prefix never changed the model never begins, and is the same."""
+    outcome, prefix = read_end(index.folder(run), run), prefix_of(run)
+    if outcome.state == "missing" and prefix is not None:
+        first = read_end(index.folder(prefix), prefix)
+        return first if first.state == STUCK else outcome
+    return outcome
 
 
 def has_ended(outcome: Outcome) -> bool:
@@ -198,6 +208,7 @@ def missing_runs(boards: Sequence[Board]) -> List[str]:
 
 
 def stuck_runs(boards: Sequence[Board]) -> List[str]:
-    """The runs that never changed the model: to compute them again changes nothing."""
+    """The runs that never changed the model, and their prefixes: computing them again is no use."""
     outcomes = {run: outcome for board in boards for run, outcome in board.outcomes.items()}
-    return [run.slug for run, outcome in outcomes.items() if outcome.state == STUCK]
+    stuck = [run for run, outcome in outcomes.items() if outcome.state == STUCK]
+    return [run.slug for run in (*stuck, *filter(None, map(prefix_of, stuck)))]

@@ -33,18 +33,19 @@ def verdict(board: Board) -> List[str]:
                 * bool(spared)
             )
         )
-    unharmed = [
-        r for r, score in known.items() if _is_unharmed(board.scores[r, CLEAN], score, board)
-    ]
+    unharmed = [rule for rule, score in known.items() if _is_unharmed(rule, score, board)]
     if unharmed:
         lines.append(
-            f"No attack lowers {' and '.join(unharmed)}: these runs learned too little, or the "
-            "attacks are too weak, to say what it survives"
+            f"No attack worsens the {board.measure.words} of {' and '.join(unharmed)}: the runs "
+            "learned too little, or the attacks are too weak, to show what survives"
         )
     for (rule, attack), score in board.scores.items():
         if score.stuck:
             cell = f"{rule} under {attack}" if attack != CLEAN else f"{rule} without attack"
-            lines.append(f"{cell}: too few pushes were left, so no epoch changed the model")
+            lines.append(
+                f"{cell}: too few pushes were left, so no epoch changed the model"
+                + f" in {score.stuck} of {len(score.values)} seeds" * (len(score.values) > 1)
+            )
     missing, due = board.runs_missing
     if missing:
         seeds = ": a mean is over the seeds that are there" if len(board.seeds) > 1 else ""
@@ -56,9 +57,10 @@ def verdict(board: Board) -> List[str]:
     return lines
 
 
-def _is_unharmed(clean: Score, worst: Score, board: Board) -> bool:
-    """Whether a rule ends better under its worst attack than without attack."""
-    return not math.isnan(clean.mean) and board.measure.is_better(worst.mean, clean.mean)
+def _is_unharmed(rule: str, worst: Score, board: Board) -> bool:
+    """Whether a rule ends no worse under its worst attack than without attack."""
+    clean = board.scores[rule, CLEAN].mean
+    return not math.isnan(clean) and not board.measure.is_better(clean, worst.mean)
 
 
 def best_of(worst: Dict[str, Score], measure: Measure) -> List[str]:

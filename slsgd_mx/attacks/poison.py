@@ -81,7 +81,7 @@ def poison(
     array([[-4.]], dtype=float32)
     """
     choice, pipeline, models = find_attack(attack), find_rule(rule), list(honest)
-    q = check_between("q", q, 1, 10**6)
+    q, b = check_between("q", q, 1, 10**6), check_between("b", b, 0, 10**6)
     k = len(models) + q
     example = [*models, *(own if own is not None else ())][:1]
     rows, shape = flat_rows(models or example)
@@ -93,7 +93,6 @@ def poison(
     obstacle = find_obstacle(choice, k, q, b, rule)
     if obstacle:
         raise ConfigError(obstacle)
-    pipeline.check(k, b)
     depends = pipeline if choice.entry.whole and pipeline.uses_previous else choice.entry
     base = base_of(previous, shape, f"attack {choice.name}", depends)
     scene = Scene(choice, pipeline, rows, base, k, q, b, seed, given)

@@ -105,7 +105,7 @@ def failure(error: BaseException) -> Failure:
         again = "slsgd-mx " + " ".join(map(shlex.quote, sys.argv[1:]))
         number = error.args[0] if error.args else signal.SIGINT
         code = 128 + (number if number in (signal.SIGTERM, signal.SIGHUP) else signal.SIGINT)
-        if "--dry-run" in sys.argv or {*sys.argv[1:2]} & NOTHING_TO_RESUME:
+        if {"--dry-run", "--draw-only"} & {*sys.argv} or {*sys.argv[1:2]} & NOTHING_TO_RESUME:
             return Failure("interrupted", code)
         return Failure(f"interrupted; this resumes where it stopped:\n  {again}", code)
     if is_out_of_memory(error):

@@ -100,6 +100,8 @@ def _command(name: str) -> click.Command:
     """The command of one figure."""
     figure = FIGURES[name]
     title = full_title(name).replace("$", "")
+    reach = isinstance(figure, ReachFigure)
+    so_far = "" if reach else ", and --draw-only draws curves as far as they got"
 
     @with_options("task_preset", *WORKLOAD, *options_of(figure), CURVES, *RUNNING)
     def call(**options: Any) -> None:
@@ -111,8 +113,7 @@ def _command(name: str) -> click.Command:
 
     Computes or resumes the runs that are not finished, sharing equal ones with other figures, then
     draws them (PNG and SVG) and writes the numbers (CSV). If you interrupt it, the same command
-    continues, and --draw-only draws every run as far as it got. With another --epochs, the epoch at
-    which alpha decays moves in proportion.
+    continues{so_far}. With another --epochs, the epoch at which alpha decays moves in proportion.
 
     \b
     In minutes, no data:    slsgd-mx {name} --preset smoke
@@ -123,7 +124,7 @@ def _command(name: str) -> click.Command:
     With --task, the same curves (alpha, b, q) are trained on that workload; its preset has the
     other values, and gamma unless the figure compares several.
     """
-    kind = " (epochs to reach a loss)" if isinstance(figure, ReachFigure) else ""
+    kind = " (epochs to reach a loss)" if reach else ""
     return click.command(name, short_help=title.split(": ")[-1] + kind)(call)
 
 

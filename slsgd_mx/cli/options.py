@@ -248,7 +248,7 @@ OPTIONS = {
     "dry_run": _option("--dry-run", is_flag=True, help=
         "Only list the runs and what they will take: epochs, time, memory, disk."),
     "draw_only": _option("--draw-only", is_flag=True, callback=_or_archive, help=
-        "Compute nothing; draw the runs that are there. Curves end where a run has got to."),
+        "Compute nothing; draw the runs that are there."),
     "no_share": _option("--no-share", is_flag=True, help=
         "Compute every run from its first epoch, without shared prefixes."),
     # the parameter server

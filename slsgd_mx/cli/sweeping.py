@@ -12,7 +12,7 @@ import click
 from slsgd_mx.cli.engines import server_options
 from slsgd_mx.cli.options import given, pick
 from slsgd_mx.cli.output import json_option
-from slsgd_mx.errors import RunError
+from slsgd_mx.errors import DataError, RunError
 
 WORKLOAD = (
     "task",
@@ -143,13 +143,20 @@ class Sweep:
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
     def _find_data(self, plan: Any) -> None:
-        """A DataError if the data of some run are nowhere, before all of its runs fail."""
+        """A DataError if no run can find its data, a warning if some cannot."""
         from slsgd_mx.data.reading import find_data
         from slsgd_mx.data.registry import DATASETS
 
-        needed = {step.config.sizes.data for step in plan.to_do if step.can_go_on}
+        needed, lacking = {step.config.sizes.data for step in plan.to_do if step.can_go_on}, []
         for name in sorted(needed & set(DATASETS)):
-            find_data(name, self.data_dir)
+            try:
+                find_data(name, self.data_dir)
+            except DataError as error:
+                lacking.append(error)
+        if lacking and len(lacking) == len(needed):
+            raise lacking[0]
+        for error in lacking:
+            click.echo(f"warning: some runs will fail: {error}", err=True)
 
     def unfinished(
         self,
@@ -204,10 +211,11 @@ def compute(
     """Compute the runs that are not finished, with one progress display; return failures."""
     from slsgd_mx.cli.planning import share_out
     from slsgd_mx.cli.progress import Overall
+    from slsgd_mx.runs.status import ENDED
     from slsgd_mx.sweeps.plan import carry_out
     from slsgd_mx.sweeps.pool import Pool
 
-    if all(step.outcome.state in ("done", "diverged") for step in plan.steps):
+    if all(step.outcome.state in ENDED for step in plan.steps):
         click.echo(f"nothing to compute: all {len(plan.steps)} runs are finished", err=True)
     began = time.monotonic()
     workers = None if servers is None else servers["workers"]

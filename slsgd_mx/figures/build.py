@@ -106,7 +106,10 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     lines = groups(figure, variant)
     runs = [run for group in lines.values() for line in group for run in line.runs]
     reach = isinstance(figure, ReachFigure)
-    found = {run: _find(run, index, so_far=not reach) for run in dict.fromkeys(runs)}
+    found = {run: (index.folder(run), read_outcome(index.folder(run), run)) for run in runs}
+    for line in (line for group in lines.values() for line in group):
+        if not reach and not any(found[run][1].state in ENDED for run in line.runs):
+            found.update({run: _so_far(run, *found[run], index) for run in line.runs})
     outcomes = {run: outcome for run, (_, outcome) in found.items()}
     missing = [
         f"{run.slug}: {outcome.why or _state(outcome, run)}"
@@ -136,21 +139,23 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     return Built(name, title, note, panels, own, table, lines, folders, missing)
 
 
-def _find(run: RunConfig, index: RunIndex, so_far: bool) -> Tuple[Path, Outcome]:
-    """The folder of a run, and how far it got.
+def _so_far(
+    run: RunConfig, folder: Path, outcome: Outcome, index: RunIndex
+) -> Tuple[Path, Outcome]:
+    """The folder and outcome of a run that has not ended, with its rows so far.
 
-    With ``so_far``, a run that has not ended has its rows so far; before it begins, those of its
-    prefix.
+    Before it begins, they are those of its prefix; if that diverged, so does the run.
     """
-    folder = index.folder(run)
-    outcome = read_outcome(folder, run)
-    if so_far and outcome.state in ("begun", "missing"):
-        for config in filter(None, (run, prefix_of(run))):
-            path = index.folder(config)
-            rows = read_so_far(path, config)
-            if rows:
-                return path, replace(outcome, state="begun", rows=rows)
-    return folder, outcome
+    if outcome.state == "begun":
+        return folder, replace(outcome, rows=read_so_far(folder, run))
+    prefix = prefix_of(run)
+    if outcome.state != "missing" or prefix is None:
+        return folder, outcome
+    path = index.folder(prefix)
+    first = read_outcome(path, prefix)
+    rows = first.rows or read_so_far(path, prefix)
+    state = "diverged" if first.state == "diverged" else "begun"
+    return (path, Outcome(state, first.epoch, rows)) if rows else (folder, outcome)
 
 
 def _state(outcome: Outcome, run: RunConfig) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Dict, List, Mapping, Sequence, Set, TypeVar
+from typing import Dict, List, Mapping, Sequence, Set, Tuple, TypeVar
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.records import Run, planned_run
-from slsgd_mx.runs.selection import select, show, varying
+from slsgd_mx.runs.selection import NUMBER, parse_filter, select, show, varying
 
 L = TypeVar("L")  # a line: it has the runs of one curve
 SIGNS = {">=": "-from-", "<=": "-to-", "!=": "-not-", ">": "-above-", "<": "-below-"}
@@ -22,6 +23,9 @@ def choose(groups: Mapping[str, List[L]], conditions: Sequence[str]) -> Dict[str
     """
     if not conditions:
         return dict(groups)
+    for text in conditions:
+        if parse_filter(text).name in ("status", "epoch"):
+            raise ConfigError(f"{text!r} is no condition on curves: name a symbol, such as b or q")
     lines = [line for members in groups.values() for line in members]
     runs = {run: planned_run(run, Path()) for line in lines for run in line.runs}
     chosen = set(map(id, select(list(runs.values()), conditions)))
@@ -48,10 +52,15 @@ def _both(conditions: Sequence[str]) -> str:
 
 def _differences(curves: Sequence[Run]) -> str:
     """In what curves differ, with all values."""
-    values = {
-        name: sorted({show(run.symbols.get(name)) for run in curves}) for name in varying(curves)
-    }
-    return "; ".join(f"{name} is {', '.join(found)}" for name, found in values.items())
+    found = {name: {show(run.symbols.get(name)) for run in curves} for name in varying(curves)}
+    return "; ".join(
+        f"{n} is {', '.join(sorted(values, key=_order))}" for n, values in found.items()
+    )
+
+
+def _order(text: str) -> Tuple[float, str]:
+    """Numbers by their size, then words."""
+    return (float(text), "") if NUMBER.fullmatch(text) else (math.inf, text)
 
 
 def _without_repetitions(groups: Mapping[str, List[L]]) -> Dict[str, List[L]]:
@@ -68,7 +77,7 @@ def _without_repetitions(groups: Mapping[str, List[L]]) -> Dict[str, List[L]]:
 
 
 def in_words(condition: str) -> str:
-    """A condition as a part of the name of a folder; different ones get different names.
+    """A condition as a part of the name of a folder.
 
     >>> in_words("q<=2"), in_words("b=2"), in_words("attack != alie:z=2")
     ('q-to-2', 'b-2', 'attack-not-alie:z-2')

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 Changes = Dict[str, Any]
 
@@ -164,16 +164,20 @@ def full_title(
     return f"{number}{workload or NETWORKS[figure.task]}, {title}{zoomed}"
 
 
+def _curves(figure: Figure) -> List[Changes]:
+    """What every curve changes."""
+    if isinstance(figure, ReachFigure):
+        return list(figure.curves.values())
+    return [changes for group in figure.groups.values() for changes in group]
+
+
 def varied(figure: Figure) -> Set[str]:
     """The fields that a figure sets itself, in all its runs or in some of them.
 
     >>> sorted(varied(FIGURES["fig5"]))
     ['alpha', 'b', 'gamma', 'partition', 'q']
     """
-    if isinstance(figure, ReachFigure):
-        curves = list(figure.curves.values())
-    else:
-        curves = [changes for group in figure.groups.values() for changes in group]
+    curves = _curves(figure)
     return {"alpha", *figure.setup, *(name for changes in curves for name in changes)}
 
 
@@ -183,10 +187,7 @@ def compared(figure: Figure) -> str:
     >>> compared(FIGURES["fig3"]), compared(FIGURES["fig6"])
     ('alpha=0.8, 1; b=0, 2, 4; q=0, 2, 4', 'passes=1, 2, 3')
     """
-    if isinstance(figure, ReachFigure):
-        curves = list(figure.curves.values())
-    else:
-        curves = [changes for group in figure.groups.values() for changes in group]
+    curves = _curves(figure)
     usual = {"q": 0, "boost": 1}
     names = ("gamma", "alpha", "b", "q", "passes", "attacker_start", "boost")
     found = {n: {c.get(n, usual.get(n)) for c in curves} - {None} for n in names}

@@ -15,7 +15,7 @@ from slsgd_mx.figures.plot import Curve, Panel, band, frame
 from slsgd_mx.figures.variants import Line, trimming
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.runs.metrics import Row, align, column, mean_change
-from slsgd_mx.runs.status import Outcome
+from slsgd_mx.runs.status import ENDED, Outcome
 
 CLASSIFIERS = {"cifar", "lstm", "images"}  # tasks whose losses are cross entropies
 TITLES = {  # metric -> title and y-label of its panel
@@ -93,7 +93,7 @@ def end_of(outcome: Outcome) -> str:
         return f"up to epoch {outcome.rows[-1]['epoch']}"
     if outcome.state == "failed" and outcome.rows:
         return "no update"
-    return outcome.state if outcome.state in ("done", "diverged") else "missing"
+    return outcome.state if outcome.state in ENDED else "missing"
 
 
 def lost_seeds(ends: Sequence[str]) -> str:
@@ -141,11 +141,9 @@ def limits(
     """
     if metric == "test_accuracy" and not zoom:
         return None
-    bands = [
-        band(c)[:, c.x > (c.x.max() / 2 if zoom else -1)]
-        for line, c in zip(members, curves)
-        if _may_survive(line.runs[0]) and len(c.x)
-    ]
+    surviving = [c for line, c in zip(members, curves) if _may_survive(line.runs[0]) and len(c.x)]
+    after = max((c.x.max() for c in surviving), default=0) / 2 if zoom else -1
+    bands = [band(c)[:, c.x > after] for c in surviving if c.x.max() > after]
     return frame(bands) if bands else None
 
 
@@ -173,6 +171,8 @@ def _difference_panels(
     """Test accuracy minus that of a group's first curve with the same seed, epoch by epoch."""
     metric, panels = "test_accuracy", []
     for group, members in lines.items():
+        if len(members) == 1:  # chosen with --where
+            continue
         curves = []
         for line in members:
             runs = []

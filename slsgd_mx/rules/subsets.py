@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, islice
-from typing import Callable, Iterator, Mapping, Optional
+from typing import Callable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -47,7 +47,8 @@ def smea(gram: np.ndarray, context: RuleContext) -> np.ndarray:
 
     def variances(subsets: np.ndarray) -> np.ndarray:
         inner = gram[subsets[:, :, None], subsets[:, None, :]]
-        return np.linalg.eigvalsh(centred(inner))[:, -1]  # the covariance's, times k-b
+        largest = np.linalg.eigvalsh(centred(inner))[:, -1]  # the covariance's, times k-b
+        return np.maximum(largest, 0.0)  # rounding may make it negative
 
     return _best_subset(gram, context, variances, slack=1e-9)
 
@@ -65,14 +66,13 @@ def _best_subset(
     finite, size = finite_pushes(gram), context.k - context.b
     if len(finite) <= size:
         return mean_of(context.k, finite)
-    least, best = np.inf, finite[:size]
+    records: List[Tuple[float, np.ndarray]] = []  # subsets that are better than all before them
     for subsets in _subsets(finite, size):
         measures = measure(subsets)
-        smallest = measures.min()
-        if smallest < least * (1 - slack):
-            best = subsets[int(np.argmax(measures <= smallest * (1 + slack)))]
-        least = min(least, smallest)
-    return mean_of(context.k, best)
+        before = np.minimum.accumulate([records[-1][0] if records else np.inf, *measures])[:-1]
+        records += [(measures[i], subsets[i]) for i in np.flatnonzero(measures < before)]
+    limit = records[-1][0] * (1 + slack)
+    return mean_of(context.k, next(subset for found, subset in records if found <= limit))
 
 
 def _subsets(slots: np.ndarray, size: int) -> Iterator[np.ndarray]:

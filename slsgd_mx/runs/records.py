@@ -71,7 +71,7 @@ class Run:
 
 
 def planned_run(config: RunConfig, folder: Path, status: str = "missing", epoch: int = 0) -> Run:
-    """A run of which only the configuration is read, or exists."""
+    """A run of which only the configuration is known: it is planned, or its folder is not read."""
     return Run(folder, config.to_dict(), {"sessions": []}, {}, status, epoch)
 
 

@@ -235,7 +235,8 @@ def find_run(text: str, runs: Sequence[Run], home: Path) -> Path:
         lambda name: text in name,
     ):
         found = [run for run in runs if fits(folders[run.path])]
-        for few in (found, [run for run in found if run.epoch]):  # others have computed nothing
+        begun = [run for run in found if run.epoch or run.status != "interrupted"]
+        for few in (found, begun):  # others have computed nothing
             if len(few) == 1:
                 return few[0].path
         if found:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers.run_folders import store_run
 
 from slsgd_mx.cli import main, sweeping
 from slsgd_mx.runs.pushes import read_pushes
@@ -80,11 +81,27 @@ def test_a_smoke_arena_computes_its_runs_and_writes_every_file():
     assert planned.exit_code == 0 and "runs: 6, of which 6 are finished" in planned.output
 
 
+def test_a_run_that_cannot_change_the_model_ends_and_is_scored():
+    """nan leaves 4 of 6 pushes, and b=2 needs 5: no epoch of the run, nor of its prefix, counts."""
+    tiny = TINY.replace("--b 1 --q 1", "--b 2 --q 2")
+    line = f"{tiny} --rule trimmed-mean --attack nan"
+    first = call(line)
+    assert first.exit_code == 0, first.output
+    said = "trimmed-mean under nan: too few pushes were left, so no epoch changed the model"
+    assert said in first.output and "missing" not in first.output
+    again = call(line)
+    assert again.exit_code == 0 and said in again.output
+    rows = {(row["rule"], row["attack"]): row for row in table()}
+    assert 0 < float(rows["trimmed-mean", "nan"]["test_accuracy"]) < 1
+
+
 def test_engine_and_empty_cells(monkeypatch):
     asked = []
 
     def compute(plan, data_dir, jobs, threads, servers):
-        asked.append((sum(step.wanted for step in plan.to_do), jobs, servers))
+        wanted = [step.config for step in plan.to_do if step.wanted]
+        asked.append((len(wanted), jobs, servers))
+        store_run(Path("runs"), wanted[0], [0.5, 0.5])
         return {}
 
     monkeypatch.setattr(sweeping, "compute", compute)
@@ -94,7 +111,7 @@ def test_engine_and_empty_cells(monkeypatch):
     assert (left, jobs) == (4, 1) and (servers["workers"], servers["servers"]) == (2, 2)
     assert "attack alie-optimal compares whole models: needs servers = 1, not 2" in result.output
     assert "mean / worst-case" in result.output and "task cifar has none" in result.output
-    assert result.exit_code == 1 and "not finished" in result.output  # nothing was computed
+    assert result.exit_code == 1 and "not finished" in result.output  # but for one run
     empty = {row["attack"] for row in table() if row["empty_because"]}
     assert empty == {"alie-optimal", "worst-case"}
 

@@ -13,6 +13,7 @@ from slsgd_mx.cli import failure
         ("fig3 --preset smoke", True),
         ("data fetch cifar10", True),
         ("fig3 --preset smoke --dry-run", False),
+        ("arena --preset smoke --draw-only", False),
         ("partition --unbalanced", False),
         ("report", False),
     ],

@@ -190,6 +190,42 @@ def test_a_run_that_has_not_begun_has_the_rows_of_its_prefix(tmp_path, drawn):
     assert len(missing) == 4 and f"{decaying.slug}: up to epoch 4 of 8" in missing
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_unfinished_seed_does_not_shorten_the_curve_of_finished_ones(begun, tmp_path, drawn):
+    """Neither its own rows nor those of its prefix."""
+    *_, last = runs = runs_of(FIGURES["fig11"], SMALL)
+    for run in runs[:-1]:
+        store_run(tmp_path, run, [5, 4, 3, 2])
+    if begun:
+        store_begun(tmp_path, last, 2)
+    store_run(tmp_path, prefix_of(last), [7, 6])
+    done = draw_figure("fig11", SMALL, tmp_path, tmp_path / "out")
+    curve = drawn[0][0][0].curves[-1]
+    assert (curve.remark, curve.y.tolist()) == ("1 of 2 missing", [[5, 4, 3, 2]])
+    assert "unfinished" not in read(done.files[-1])[0]
+
+
+def test_a_run_whose_prefix_diverged_diverged(tmp_path, drawn):
+    one = replace(SMALL, repeats=1)
+    ideal, *others = runs_of(FIGURES["fig11"], one)
+    for run in others:
+        store_run(tmp_path, run, [5, 4, 3, 2])
+    store_run(tmp_path, prefix_of(ideal), [7], diverged=True)
+    draw_figure("fig11", one, tmp_path, tmp_path / "out")
+    curve = drawn[0][0][0].curves[0]
+    assert (curve.remark, curve.y.tolist()) == ("diverged", [[7]])
+
+
+def test_an_unfinished_curve_does_not_widen_a_zoom(tmp_path, drawn):
+    long = Variant("smoke", {"epochs": 40, "eval_every": 2}, repeats=1)
+    first, *others = runs_of(FIGURES["fig7"], long)
+    for run in others:
+        store_run(tmp_path, run, [0.1 + 0.035 * point for point in range(20)])
+    store_begun(tmp_path, first, 8)
+    draw_figure("fig7", long, tmp_path, tmp_path / "out")
+    assert len({panel.ylim for panel in drawn[0][0] if panel.title.startswith("Top-1")}) == 1
+
+
 def test_damaged_rows_of_an_unfinished_run_are_not_drawn(tmp_path, drawn):
     one = replace(SMALL, repeats=1)
     begun, *others = runs_of(FIGURES["fig11"], one)
@@ -199,6 +235,7 @@ def test_damaged_rows_of_an_unfinished_run_are_not_drawn(tmp_path, drawn):
     path = tmp_path / begun.slug / "metrics.csv"
     header, first, *rest = path.read_text().splitlines()
     path.write_text("\n".join([header, *rest]) + "\n")
+    store_run(tmp_path, prefix_of(begun), [7, 6])
     draw_figure("fig11", one, tmp_path, tmp_path / "out")
     assert drawn[0][0][0].curves[0].remark == "missing"
 

@@ -42,7 +42,8 @@ def test_figures_over_alpha_have_lines_to_choose():
     "name, where, why",
     [
         ("fig3", "b=7", "no curve fulfils 'b=7': b is 0, 2, 4; q is 0, 2, 4; alpha is 0.8, 1"),
-        ("fig3", "status=done", "no curve fulfils 'status=done'"),
+        ("fig3", "status=done", "'status=done' is no condition on curves: name a symbol"),
+        ("fig3", "epoch=0", "'epoch=0' is no condition on curves"),
         ("fig3", "seed=1", "'seed=1' holds for some runs of a curve only, and --where chooses"),
         ("fig5", "alpha<1", "--alphas the x-axis of Figures 5 and 6"),
         ("fig3", "colour=red", "'colour=red' names no symbol: choose one of task, data"),

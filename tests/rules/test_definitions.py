@@ -104,6 +104,16 @@ def test_equal_eigenvalues_go_to_the_first_subset(previous):
     assert aggregate(x, "smea", b=2, previous=previous) == -1.25
 
 
+def test_smea_leaves_out_a_far_push_if_the_others_are_equal_but_for_rounding():
+    """Their eigenvalue is 0, which rounding may make negative."""
+    near = [-1.8158435821533203, -0.6075600981712341, 0.21527522802352905]
+    near += [0.0113095473498106, -1.059912919998169, -0.12303325533866882]
+    x = np.array([[-1e4] * 6, near, near], np.float32)
+    x[2, 2] = 0.21527524292469025
+    result = aggregate(x, "smea", b=1, previous=np.zeros(6, np.float32))
+    np.testing.assert_allclose(result, near, rtol=1e-6)
+
+
 @pytest.mark.parametrize("previous", [False, True])
 @pytest.mark.parametrize(
     "honest, bad",
