@@ -33,7 +33,7 @@ def verdict(board: Board) -> List[str]:
                 * bool(spared)
             )
         )
-    unharmed = [rule for rule, score in known.items() if _is_unharmed(rule, score, board)]
+    unharmed = sorted(rule for rule, score in known.items() if _is_unharmed(rule, score, board))
     if unharmed:
         lines.append(
             f"No attack worsens the {board.measure.words} of {' and '.join(unharmed)}: the runs "

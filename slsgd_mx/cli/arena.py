@@ -63,12 +63,12 @@ def arena(curves: bool, cells: Tuple[Tuple[str, str], ...], **options: Any) -> N
     arena-used.png (which pushes the rules used). The same command resumes.
 
     \b
-    In minutes, no data:  slsgd-mx arena --preset smoke
-    Only what you want:   slsgd-mx arena --preset smoke --rule krum --attack alie
-    With your own attack: slsgd-mx arena --preset smoke --plugin mine.py --attack mine
-    On your own images:   slsgd-mx arena --task images --arrays my.npz
-    Why did it fail?      slsgd-mx arena --preset smoke --cell phocas alie
-    What will it take?    slsgd-mx arena --preset laptop --dry-run
+    In minutes, no data: slsgd-mx arena --preset smoke
+    Only what you want:  slsgd-mx arena --preset smoke --rule krum --attack alie
+    Your own attack:     slsgd-mx arena --preset smoke --plugin my.py --attack my
+    Your own images:     slsgd-mx arena --task images --arrays my.npz
+    Why did it fail?     slsgd-mx arena --preset smoke --cell phocas alie
+    What will it take?   slsgd-mx arena --preset laptop --dry-run
     """
     from slsgd_mx.arena import results
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 from helpers.arena import small, store
+from helpers.run_folders import keep
 
 from slsgd_mx.arena import pictures, results
-from slsgd_mx.arena.grid import CLEAN
+from slsgd_mx.arena.grid import CLEAN, Arena
 from slsgd_mx.cli import main
 
 
@@ -73,20 +74,24 @@ def test_texts_fit_into_their_cells_and_name_the_worst_attack_with_its_parameter
 
 def test_pictures_of_another_arena_go_to_another_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    line = "arena --preset smoke --rule mean --rule median --attack ipm --epochs 1 --draw-only"
+    arena = Arena("smoke", rules=("mean", "median"), attacks=("ipm",), changes={"epochs": 2})
+    keep(Path("runs") / arena.runs()[0].slug, arena.runs()[0], 2)
+    line = "arena --preset smoke --rule mean --rule median --attack ipm --epochs 2 --draw-only"
     result = CliRunner().invoke(main, line.split())
-    assert result.exit_code == 1 and "not finished" in result.output  # no run is there
+    assert result.exit_code == 1 and "not finished" in result.output  # but for one run
     assert [path.name for path in Path("figures").iterdir()] == [
-        "smoke-attack-ipm-epochs-1-rule-mean-median"
+        "smoke-attack-ipm-epochs-2-rule-mean-median"
     ]
 
 
 def test_several_seeds_do_not_overwrite_the_arena_of_one(tmp_path, monkeypatch):
     """Three are what the figures of this preset have; an arena has one."""
     monkeypatch.chdir(tmp_path)
+    first = Arena("laptop", rules=("mean",), attacks=("ipm",)).runs()[0]
+    keep(Path("runs") / first.slug, first, first.epochs)
     for more in ("", " --repeats 2", " --repeats 3"):
         line = f"arena --preset laptop --rule mean --attack ipm --draw-only{more}"
-        assert CliRunner().invoke(main, line.split()).exit_code == 1  # no run is there
+        assert CliRunner().invoke(main, line.split()).exit_code == 1  # the others are not there
     assert sorted(path.name for path in Path("figures").iterdir()) == [
         "laptop-attack-ipm-repeats-2-rule-mean",
         "laptop-attack-ipm-repeats-3-rule-mean",

@@ -24,7 +24,7 @@ def test_partition_draws_a_picture(kind, flag):
     result = call(f"partition --data synthetic --train-images 400 -n 10 --{kind} {flag} p.png")
     assert result.exit_code == 0, result.output
     assert Path("p.png").read_bytes().startswith(PNG)
-    sizes = "40 to 40" if kind == "balanced" else "8 to 72"
+    sizes = "40" if kind == "balanced" else "8 to 72"
     assert f"10 devices of {sizes} images" in result.output
     assert ("--out of this command is now --picture" in result.output) == (flag == "--out")
 

@@ -238,10 +238,12 @@ def test_running_again_is_proposed_only_if_something_is_left(tiny, tmp_path, aga
     failed, other = tiny(seed=1), tiny(seed=2)
     (keep(tmp_path / failed.slug, failed) / "FAILED").write_text("no update was applied")
     sweep = Sweep(tmp_path, None, None, None, False, False, False, None)
-    missing = {failed.slug: "no update was applied"}
-    error = sweep.unfinished(missing, {"fig1": [failed, *[other] * again]})
-    assert f"{failed.slug}: no update was applied" in str(error)
-    assert str(error).endswith("Run the command again") == again
+    missing, wanted = {failed.slug: "no update was applied"}, {"fig1": [failed, *[other] * again]}
+    error = str(sweep.unfinished(missing, {}, wanted))
+    assert f"{failed.slug}: no update was applied" in error
+    assert error.endswith("Run the command again") == again
+    error = str(sweep.unfinished({}, missing, wanted))
+    assert error.endswith("Correct this, and run the command again") == again
 
 
 def test_a_warning_if_alpha_never_decays(call):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from helpers.blobs import write_arrays, write_plugin
 from helpers.command_line import call
-from helpers.run_folders import numbers
+from helpers.run_folders import keep, numbers
 
+from slsgd_mx.arena.grid import Arena
 from slsgd_mx.runs.stored_config import read_config
 from slsgd_mx.runs.trainer import train
 
@@ -121,6 +122,10 @@ def test_wrong_calls_are_refused_in_one_sentence(line, said):
 
 def test_an_arena_of_a_plugin_has_its_own_partition_and_preset():
     line = "arena --plugin own.py --task blobs --rule median --attack ipm --b 2 --draw-only"
+    assert call(f"{line} --set gamma=0.2").exit_code == 1 and not Path("figures").exists()
+    choices = dict(rules=("median",), attacks=("ipm",), bs=(2,), changes={"gamma": 0.2})
+    run = Arena("small", task="blobs", **choices).runs()[0]
+    keep(Path("runs") / run.slug, run, run.epochs)
     result = call(f"{line} --set gamma=0.2 --json")
     assert result.exit_code == 1 and "not finished" in result.output
     assert "Nothing is computed with --draw-only or from an archive" in result.output

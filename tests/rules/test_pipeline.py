@@ -63,7 +63,11 @@ def test_a_copied_push_keeps_its_bits():
 
 @pytest.mark.parametrize(
     "weights, shape",
-    [(np.eye(3), r"\(3, 3\)"), (np.ones(2), r"\(1, 2\)"), (np.full(3, np.nan), r"\(1, 3\)")],
+    [
+        (np.eye(3), r"\(3, 3\)"),
+        (np.ones(2), r"\(1, 2\)"),
+        (np.full(3, np.nan), r"\(1, 3\) that are not all finite"),
+    ],
 )
 def test_a_mixing_rule_must_return_one_finite_weight_for_each_push(weights, shape, monkeypatch):
     rule = Rule("", mix=lambda gram, context: weights)
