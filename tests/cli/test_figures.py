@@ -140,10 +140,8 @@ def test_figures_compute_what_is_missing_once(call, tmp_path):
     assert (out / "fig13.png").exists()
 
 
-def test_where_computes_and_draws_chosen_curves_in_a_folder_of_their_own(call, tmp_path):
-    few = [*TINY, *IMAGES, "--where", "q<=2", "--where", "b<=2", "--where", "alpha=1"]
-    planned = call("fig3", *few, "--dry-run", "--jobs", "1")
-    assert "runs: 3, of which 0 are finished" in planned.output, planned.output
+def test_where_draws_chosen_curves_in_a_folder_of_their_own(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("slsgd_mx.figures.build.draw", lambda panels, paths, *words: None)
     refused = call("fig3", *TINY, *IMAGES, "--where", "b=3")
     assert refused.exit_code == 2 and "no curve fulfils 'b=3': b is 0, 2, 4" in refused.output
     assert call("all", *TINY, "--where", "b=2").exit_code == 2
@@ -152,15 +150,19 @@ def test_where_computes_and_draws_chosen_curves_in_a_folder_of_their_own(call, t
         store_run(tmp_path / "runs", run, [3.0] * (run.epochs // run.eval_every))
     drawn = call("fig3", "--preset", "smoke", "--draw-only", "--where", "b=2")
     assert drawn.exit_code == 0, drawn.output
-    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["smoke-where-b-2"]
+    (folder,) = (tmp_path / "figures").iterdir()
+    assert folder.name == "smoke-where-b-2"
+    curves = {line.split(",")[2] for line in (folder / "fig03.csv").read_text().splitlines()[1:]}
+    assert curves == {"SLSGD; gamma=0.1; alpha=1; b=2", "SLSGD; gamma=0.1; alpha=0.8; b=2"}
 
 
-def test_draw_only_draws_unfinished_runs_and_says_how_far_they_are(call, tmp_path):
+def test_draw_only_draws_unfinished_runs_and_says_how_far_they_are(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("slsgd_mx.figures.build.draw", lambda panels, paths, *words: None)
     runs = runs_of(FIGURES["fig11"], Variant("smoke", {}))
     keep(tmp_path / "runs" / runs[0].slug, runs[0], 4)
     result = call("fig11", "--preset", "smoke", "--draw-only")
     assert result.exit_code == 1 and "up to epoch 4 of 8" in result.output
-    assert (tmp_path / "figures" / "smoke" / "fig11.png").exists()
+    assert (tmp_path / "figures" / "smoke" / "fig11.csv").read_text().count(",yes,") == 2
 
 
 @pytest.mark.parametrize("command", ["fig3", "arena"])
