@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from slsgd_mx.errors import SlsgdError
 from slsgd_mx.system.machine import cpu_flags, total_memory
-from slsgd_mx.system.precision import FLAGS
+from slsgd_mx.system.precision import FLAGS, no_gain
 from slsgd_mx.system.processes import Child, Message, Report, how_it_ended
 from slsgd_mx.system.threads import VARIABLE, available_cores, cores_to_share, thread_count
 
@@ -112,7 +112,9 @@ def available_memory() -> float:
 def check_bfloat16() -> Check:
     flags = cpu_flags() & set(FLAGS)
     text = f"yes ({', '.join(sorted(flags))})" if flags else "no: this CPU has no such instructions"
-    return Check("bfloat16", None, text)
+    return Check(
+        "bfloat16", None, text + "; without AMX slower than float32" * bool(no_gain("bfloat16"))
+    )
 
 
 def check_kernel() -> Check:

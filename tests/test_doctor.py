@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from slsgd_mx import doctor
 from slsgd_mx.cli import main
 from slsgd_mx.rules import compiled
+from slsgd_mx.system import precision
 from slsgd_mx.system.libraries import VARIABLE
 
 NAMES = [
@@ -60,11 +61,20 @@ def test_what_does_not_work_is_named_and_exits_with_1(answers):
     assert {check["name"]: check["ok"] for check in document["checks"]}["MXNet"] is True
 
 
-def test_the_cpu_s_flags_decide_on_bfloat16(monkeypatch):
-    monkeypatch.setattr(doctor, "cpu_flags", lambda: {"fpu", "amx_bf16"})
-    assert doctor.check_bfloat16().text == "yes (amx_bf16)"
-    monkeypatch.setattr(doctor, "cpu_flags", lambda: {"fpu", "avx2"})
-    assert doctor.check_bfloat16().text.startswith("no")
+@pytest.mark.parametrize(
+    ("vendor", "flags", "text"),
+    [
+        ("GenuineIntel", {"avx512_bf16", "amx_bf16"}, "yes (amx_bf16, avx512_bf16)"),
+        ("AuthenticAMD", {"avx512_bf16"}, "yes (avx512_bf16)"),
+        ("GenuineIntel", {"avx512_bf16"}, "yes (avx512_bf16); without AMX slower than float32"),
+        ("GenuineIntel", {"avx2"}, "no: this CPU has no such instructions"),
+    ],
+)
+def test_the_cpu_decides_on_bfloat16_and_on_its_gain(monkeypatch, vendor, flags, text):
+    monkeypatch.setattr(doctor, "cpu_flags", lambda: flags)
+    monkeypatch.setattr(precision, "cpu_flags", lambda: flags)
+    monkeypatch.setattr(precision, "cpu_field", {"vendor_id": vendor}.get)
+    assert doctor.check_bfloat16().text == text
 
 
 def test_the_path_of_the_trimmed_mean_is_named(monkeypatch):

@@ -18,10 +18,12 @@ from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, average, read_metrics
 from slsgd_mx.runs.records import load_run
 from slsgd_mx.runs.trainer import RunResult
+from slsgd_mx.system.precision import warn_of_no_gain
 
 
 def run_repeats(config: RunConfig, repeats: int, out: Path | None, data_dir: Path | None) -> None:
     """Train with seeds seed .. seed+repeats-1, one after the other; report their mean."""
+    warn_of_no_gain(config.precision)
     index = RunIndex(Path("runs") if out is None else out)
     if repeats == 1:
         home = index.folder(config) if out is None else out

@@ -137,9 +137,13 @@ class Sweep:
 
     def compute(self, plan: Any) -> Dict[str, str]:
         """Compute what is left, unless the user wants only pictures; return failures."""
+        from slsgd_mx.system.precision import warn_of_no_gain
+
         if self.draw_only:
             return {}
         self._find_data(plan)
+        for precision in {step.config.precision for step in plan.to_do}:
+            warn_of_no_gain(precision)
         return compute(plan, self.data_dir, self.jobs, self.threads, self.servers)
 
     def _find_data(self, plan: Any) -> None:

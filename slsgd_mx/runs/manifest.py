@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.proof import Closing
 from slsgd_mx.system import files
+from slsgd_mx.system.machine import cpu_field
 from slsgd_mx.system.threads import thread_count
 
 FILE = "manifest.json"
@@ -87,12 +88,7 @@ def write_sessions(
 
 def cpu_name() -> str:
     """The processor's name, as the operating system gives it."""
-    path = Path("/proc/cpuinfo")
-    if path.exists():
-        for line in path.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or "unknown"
+    return cpu_field("model name") or platform.processor() or "unknown"
 
 
 def git_revision() -> str:

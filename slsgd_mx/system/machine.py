@@ -24,11 +24,16 @@ def total_memory() -> float:
     return total
 
 
-def cpu_flags() -> Set[str]:
-    """The CPU's features as Linux names them; empty elsewhere."""
+def cpu_field(*names: str) -> str:
+    """What Linux says of the first CPU under the first of these names that it uses; else ""."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        return set()
-    flags = [line.split() for line in lines if line.startswith(("flags", "Features"))]
-    return set(flags[0]) if flags else set()
+        return ""
+    found = (line.partition(":")[2].strip() for line in lines if line.startswith(names))
+    return next(found, "")
+
+
+def cpu_flags() -> Set[str]:
+    """The CPU's features as Linux names them; empty elsewhere."""
+    return set(cpu_field("flags", "Features").split())

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import List, Optional
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.system.machine import cpu_flags
+from slsgd_mx.system.files import warn
+from slsgd_mx.system.machine import cpu_field, cpu_flags
 
 FLAGS = {"avx512_bf16": "AVX512_BF16", "amx_bf16": "AMX"}  # as Linux names them -> in words
 _used: List[str] = []  # the precision of this process, once it is decided
@@ -31,6 +32,24 @@ def check_precision(precision: str) -> None:
             f"precision='{precision}' is not possible here: {reason}; use --precision float32, or "
             "another machine"
         )
+
+
+def no_gain(precision: str) -> Optional[str]:
+    """Why a precision is probably slower than float32 on this machine; None if it is not.
+
+    Measured: see docs/costs.md.
+    """
+    slow = cpu_field("vendor_id") == "GenuineIntel" and not cpu_flags() & {"amx_bf16"}
+    if precision == "bfloat16" and slow and obstacle(precision) is None:
+        return "on Intel CPUs without AMX it is slower than float32 (0.6 to 0.8 of its speed)"
+    return None
+
+
+def warn_of_no_gain(precision: str) -> None:
+    """Tell the user once, before anything is computed, that a precision will not save time."""
+    reason = no_gain(precision)
+    if reason:
+        warn(f"--precision {precision}: {reason}; see docs/costs.md")
 
 
 def use_precision(precision: str) -> None:

@@ -1,10 +1,12 @@
 """The precision: where it is refused and in which words, one for a process, where it is named."""
 
 import pytest
+from click.testing import CliRunner
 
+from slsgd_mx.cli import main, running, sweeping
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.runs.trainer import train
+from slsgd_mx.runs.trainer import RunResult, train
 from slsgd_mx.sweeps.forecast import network
 from slsgd_mx.system import mxnet, precision
 from slsgd_mx.tasks.problems.sizes import Problem
@@ -67,6 +69,20 @@ def test_a_run_is_refused_before_its_data_are_read(cpu, tiny, tmp_path):
     with pytest.raises(ConfigError, match="this CPU has no AVX512_BF16 or AMX"):
         train(config, tmp_path / "run", tmp_path / "no data")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["cifar", "fig3 --runs runs --figures out --repeats 1"])
+def test_users_are_told_once_where_it_is_slower(command, cpu, monkeypatch, tmp_path, capsys):
+    cpu("avx512_bf16")
+    monkeypatch.setattr(precision, "cpu_field", {"vendor_id": "GenuineIntel"}.get)
+    monkeypatch.setattr(running, "run_one", lambda *_: RunResult(tmp_path, []))
+    monkeypatch.setattr(sweeping, "compute", lambda *_: {})
+    monkeypatch.chdir(tmp_path)
+    for name, times in (("bfloat16", 1), ("float32", 0)):
+        call = [*command.split(), "--preset", "smoke", "--precision", name]
+        result = CliRunner().invoke(main, call)
+        said = result.stderr + capsys.readouterr().err
+        assert said.count("on Intel CPUs without AMX it is slower than float32") == times, said
 
 
 def test_it_is_part_of_the_identity_but_float32_changes_nothing(tiny):
