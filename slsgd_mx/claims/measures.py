@@ -95,10 +95,13 @@ def before_decay(run: Run) -> List[List[Optional[str]]]:
 
 
 def difference(run: Run, other: Run) -> Optional[float]:
-    """1 if two runs differ before alpha decays, 0 if not; None if there is nothing to compare."""
+    """1 if two runs differ before alpha decays, 0 if not; None if there is nothing to compare.
+
+    Bits depend on threads and CPU: runs of other conditions, or of which one run's are unknown (it
+    is known from a table), say nothing.
+    """
     ours, theirs = before_decay(run), before_decay(other)
-    known = conditions(run), conditions(other)
-    if not (ours or theirs) or (all(known) and known[0] != known[1]):
+    if not (ours or theirs) or conditions(run) != conditions(other):
         return None
     return float(ours != theirs)
 

@@ -30,7 +30,6 @@ def began(time):
         (lambda c: dict(sessions="damaged"), OPEN, 0),
         (lambda c: dict(sessions=[{"after_epoch": 8}]), OPEN, 0),
         (lambda c: dict(sessions=[{"prefix": c.alpha}]), OPEN, 0),
-        (lambda c: dict(sessions=None) if c.alpha < 1 else {}, OPEN, 0),
     ],
 )
 def test_pairs_computed_separately(tmp_path, change, verdict, apart):
@@ -46,6 +45,17 @@ def test_runs_on_other_threads_are_not_compared(tmp_path):
         threads = 1 if config.alpha < 1 else 2
         numbers = until_decay(config, 2) if config.b else until_decay(config)
         return {**numbers, "sessions": [{"after_epoch": 0, "threads": threads if config.b else 1}]}
+
+    (check,) = judged(tmp_path, "C8", other).checks
+    assert (check.verdict, check.estimate) == (HOLDS, 0) and 0 < check.repeats < PAIRS
+
+
+def test_a_run_of_an_unknown_machine_is_not_compared_with_another(tmp_path):
+    """It may be one that rounds differently."""
+
+    def other(config):
+        unknown = dict(sessions=None) if config.alpha < 1 and config.b else {}
+        return {**(until_decay(config, 2) if config.b else until_decay(config)), **unknown}
 
     (check,) = judged(tmp_path, "C8", other).checks
     assert (check.verdict, check.estimate) == (HOLDS, 0) and 0 < check.repeats < PAIRS
