@@ -26,7 +26,7 @@ FAST_TMP := $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { exit !($$4 > 100000
 RUN_TESTS := TMPDIR=$(or $(FAST_TMP),$${TMPDIR:-/tmp}) $(VENV)/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test chaos bench docs lint format clean
+.PHONY: help demo check test chaos bench claims docs lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,11 @@ chaos: $(STAMP) ## kill, damage and starve runs for MINUTES=30; exit 1 if a byte
 
 bench: $(STAMP) ## measure speed and memory against baselines, print the table
 	@$(VENV)/bin/python -m benchmarks
+
+claims: $(STAMP) ## judge the paper's claims again, on the committed runs: check/claims.md
+	@$(VENV)/bin/slsgd-mx runs unpack figures/laptop/runs.tar.gz --runs check/runs
+	@$(VENV)/bin/slsgd-mx theory --runs check/runs --figures check/theory
+	@$(VENV)/bin/slsgd-mx claims --preset laptop --runs check/runs --tables figures/laptop --figures check
 
 docs: $(STAMP) ## build the documentation into site/, without warnings and broken links
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict

@@ -18,7 +18,7 @@ from slsgd_mx.figures.variants import Line, groups
 
 TITLE = (
     "C3 to C5 by the start of poisoned workers (balanced): progress if q=2, final training loss if "
-    "q=4, not judged"
+    "q=4, not judged; rows may come from different processors"
 )
 
 

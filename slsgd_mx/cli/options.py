@@ -151,8 +151,8 @@ OPTIONS = {
     "attack_scale": _option("--attack-scale", type=float, help=
         "Factor c of negation, noise of gaussian, shift of label-shift."),
     "boost": _option("--boost", type=float, help=
-        "F: a poisoned worker pushes w_0 + F (x - w_0), w_0 being what it started from. Default: "
-        "1; the authors' development repository: 5."),
+        "F: a poisoned worker pushes w_0 + F (x - w_0), w_0 being what it started from; trainable "
+        "parameters only. Default: 1; the authors' development repository: 5 (LSTM: up to 1000)."),
     "drop_rate": _option("--drop-rate", type=float, help=
         "Probability that a selected worker, honest or poisoned, does not answer."),
     "nonfinite": _option("--nonfinite", type=NameIn("config", "NONFINITE"), help=

@@ -249,8 +249,8 @@ def heights(panel: Panel, bands: Sequence[np.ndarray]) -> tuple[float, float]:
 
 def beyond(band: np.ndarray, ylim: tuple[float, float], zoom: bool) -> np.ndarray:
     """Where a curve is below and above the panel, (2, points); in a zoom, if it ends outside."""
-    low, mean, high = band[[1, 1, 1]] if zoom else band
-    edges = np.stack([low < ylim[0], high > ylim[1]])
+    mean = band[1]
+    edges = np.stack([mean < ylim[0], mean > ylim[1]])
     return edges & (not zoom or edges[:, ~np.isnan(mean)][:, -1:].any())
 
 

@@ -183,6 +183,12 @@ def test_the_legend_names_curves_that_leave_the_picture(monkeypatch, tmp_path):
     assert labels == ["fine", "wild (leaves the panel)"]
 
 
+def test_a_curve_leaves_only_if_its_mean_does():
+    curve = Curve("c", [1, 2], np.array([[1.0, 1.0], [1.0, 3.0]]))
+    assert not plot.beyond(band(curve), (0, 2.5), False).any()
+    assert plot.beyond(band(curve), (0, 1.5), False).tolist() == [[False, False], [False, True]]
+
+
 def test_a_curve_is_in_the_legend_once_with_the_remarks_of_all_panels(monkeypatch, tmp_path):
     one, two = Curve("a", [1], [1], remark="1 lost"), Curve("a", [1], [2], remark="2 lost")
     own = a_panel(Curve("apart", [0.8, 1], [1, 2]), own_legend=True)
