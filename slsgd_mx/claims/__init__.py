@@ -6,7 +6,8 @@ between ("at most" likewise).  The mean is over values paired within a seed; the
 ``t_{0.975, r-1} sd / sqrt(r)`` over r >= 2 repeats, and fixed for a single one.  Where runs are
 missing, a check uses the seeds whose runs are all finished.  A claim does not hold if one of its
 checks does not; it is not decided if that is the verdict of a check, or if runs are missing;
-otherwise the claim holds.
+otherwise the claim holds.  A check without any value, because its runs are missing, is not
+computed, and so is a claim of which that is true of every check.
 
 final
     The mean of a metric over the last quarter of the evaluations, epoch > 3/4 T.
@@ -32,11 +33,11 @@ floor
 """
 
 from slsgd_mx.claims.catalogue import CLAIMS, THEORY, Claim, judge_all, judge_theory
-from slsgd_mx.claims.checks import FAILS, HOLDS, OPEN, Check, Verdict, decide
+from slsgd_mx.claims.checks import ABSENT, FAILS, HOLDS, OPEN, Check, Verdict, decide
 from slsgd_mx.claims.evidence import Evidence
 from slsgd_mx.claims.report import from_json, to_json, to_markdown, to_text
 
 __all__ = [
-    "CLAIMS", "FAILS", "HOLDS", "OPEN", "THEORY", "Check", "Claim", "Evidence", "Verdict",
+    "ABSENT", "CLAIMS", "FAILS", "HOLDS", "OPEN", "THEORY", "Check", "Claim", "Evidence", "Verdict",
     "decide", "from_json", "judge_all", "judge_theory", "to_json", "to_markdown", "to_text",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import List, NamedTuple, Optional, Sequence
 from slsgd_mx.statistics import Estimate, estimate
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+ABSENT = "not computed"  # there is no value yet, because runs are missing
 AT_LEAST, AT_MOST = "at least", "at most"
 
 
@@ -90,7 +91,7 @@ def compare(
         return replace(check, verdict=FAILS if fails else OPEN, repeats=len(usable), note=note)
     check = replace(check, note="; ".join(_notes(limit, len(values), len(usable))))
     if len(usable) < limit.least:
-        return check
+        return replace(check, verdict=ABSENT if missing and not usable else OPEN)
     mean, margin = estimate(usable, limit.margin)
     margin = 0.0 if limit.exact else margin
     judge = at_least if limit.sense == AT_LEAST else at_most
@@ -120,6 +121,7 @@ def decide(claim: str, checks: List[Check]) -> Verdict:
     found = {check.verdict for check in checks}
     undecided = missing or OPEN in found or not checks
     verdict = FAILS if FAILS in found else OPEN if undecided else HOLDS
+    verdict = ABSENT if found == {ABSENT} else verdict
     return Verdict(claim, verdict, checks, missing)
 
 

@@ -20,7 +20,7 @@ def in_numbers(check: Check) -> str:
 
     >>> in_numbers(Check("a curve: progress", HOLDS, AT_LEAST, 0.9, 0.97, 0.05, 3))
     'a curve: progress 0.97 +- 0.05, at least 0.9, r=3'
-    >>> in_numbers(Check("progress", "not decided", AT_LEAST, 0.9, missing=["a", "b", "c"]))
+    >>> in_numbers(Check("progress", "not computed", AT_LEAST, 0.9, missing=["a", "b", "c"]))
     'progress at least 0.9, no value, 3 runs missing'
     """
     words = [f"{check.what} {check.sense} {check.limit:.4g}", "no value"]

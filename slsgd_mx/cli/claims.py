@@ -42,9 +42,10 @@ def claims(
 ) -> None:
     """Judge the paper's claims on finished runs.
 
-    A claim holds, does not hold, or is not decided; the rule is printed with each
-    verdict. Nothing is computed: C1 to C9 are judged on the runs of the figures, so give the same
-    options as to them; C10 to C12 on the tables that slsgd-mx theory leaves in RUNS/theory.
+    A claim holds, does not hold, is not decided, or, without runs, not computed; the rule is
+    printed with each verdict. Nothing is trained: C1 to C9 are judged on the runs of the figures,
+    so give the same options as to them; C10 to C12 on the tables that slsgd-mx theory leaves in
+    RUNS/theory.
 
     \b
     slsgd-mx claims --preset smoke
@@ -70,10 +71,12 @@ def claims(
     if variant.data == "synthetic":
         click.echo("synthetic data: these verdicts only show how claims are judged", err=True)
     missing = [verdict.claim for verdict in verdicts if verdict.missing]
+    lacking = ", ".join(claim for claim in missing if claim in THEORY)
     archive = click.get_current_context().meta.get(COPIES, {}).get(str(runs))
     if missing and archive:
         unpack = f"slsgd-mx runs unpack {archive} --runs DIR"
-        click.echo(f"runs are missing: to compute them, first {unpack}", err=as_json)
+        then = f", then slsgd-mx theory --runs DIR for {lacking}" if lacking else ""
+        click.echo(f"runs are missing: to compute them, first {unpack}{then}", err=as_json)
         return
     where = {} if runs == Path("runs") else {"runs": runs}
     if set(missing) - set(THEORY):
@@ -81,7 +84,6 @@ def claims(
         options = given(released=released or None, **asked)
         command = " ".join(["slsgd-mx all", spell("preset", preset), _spell(options)]).strip()
         click.echo(f"what to do now: {command} computes the missing runs", err=as_json)
-    lacking = ", ".join(claim for claim in missing if claim in THEORY)
     if lacking:
         command = f"slsgd-mx theory {_spell(where)}".strip()
         click.echo(f"what to do now: {command} computes what {lacking} lack", err=as_json)

@@ -117,7 +117,7 @@ OPTIONS = {
         "alpha in every epoch; alpha / t^2."),
     "alpha_decay_epoch": _option("--alpha-decay-epoch", type=int, help=
         "Last epoch with alpha_t = 1. Paper: 400 (CNN), 600 (LSTM)."),
-    "epochs": _option("--epochs", type=int, help="T: number of epochs. Paper: 800."),
+    "epochs": _option("--epochs", type=int, help="T: number of epochs. Paper: 800 (CNN)."),
     "passes": _option("--passes", type=int, help=
         "H_t^i in passes over the device's data. Paper: 1."),
     "local_steps": _option("--local-steps", type=Bounds(), help=
@@ -199,8 +199,9 @@ OPTIONS = {
         "Seed of the partition alone, so that all seeds share one partition (the released code). "
         "Default: the run's seed."),
     "released": _option("--released", is_flag=True, help=
-        "Set every switch to what the released code does; see docs/paper-vs-code.md. Options given "
-        "as well override it."),
+        "Do as the released code: attack and its start, --nonfinite keep, --partition-seed 0, "
+        "--selection permutation, --warm-up; see docs/paper-vs-code.md. Options given as well "
+        "override it."),
     "repeats": _option("--repeats", type=COUNT, help=
         "Number of seeds (seed, seed+1, ...) to average over. Paper: 10. Default: 1 for one "
         "training command, the preset's for figures."),
@@ -242,7 +243,8 @@ OPTIONS = {
         "With --task: change a value of its preset, such as gamma=0.01 or one of the workload's "
         "sizes; may be given again."),
     "alphas": _option("--alphas", type=Numbers(), help=
-        "alpha on the x-axis of Figures 5 and 6. Paper: 0.2,0.4,0.6,0.8,1."),
+        "alpha on the x-axis of Figures 5 and 6, such as 0.6,0.8,1. Default: 0.2,0.4,...,1; the "
+        "paper does not give its values."),
     "loss": _option("--loss", type=float, help=
         "Training loss to reach. Paper: 0.5 (Figure 5), 0.003 (Figure 6)."),
     "dry_run": _option("--dry-run", is_flag=True, help=

@@ -42,6 +42,7 @@ from slsgd_mx.figures.panels import (
 )
 from slsgd_mx.figures.plot import Curve, Panel, band_of_known, draw
 from slsgd_mx.figures.style import literal
+from slsgd_mx.figures.tables import runs_in
 from slsgd_mx.figures.used import COLUMNS as USED_COLUMNS
 from slsgd_mx.figures.used import used_panels
 from slsgd_mx.figures.variants import Line, Variant, groups, loss_to_reach
@@ -85,9 +86,13 @@ class Built:
 
 
 def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
-    """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv."""
+    """Draw a figure from the runs under ``home``: ``folder``/figNN.png, .svg and .csv.
+
+    A RunError if that would replace the table of a figure with more runs.
+    """
     built = build_figure(name, variant, RunIndex(home))
     stem = folder / file_name(name)
+    _refuse_to_shrink(stem.with_suffix(".csv"), built)
     pictures = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
     draw(built.panels, pictures, built.title, built.note)
     write_csv(stem.with_suffix(".csv"), *built.table)
@@ -95,6 +100,21 @@ def draw_figure(name: str, variant: Variant, home: Path, folder: Path) -> Drawn:
     if isinstance(figure, MetricFigure) and not figure.zoom:  # others show the same runs
         used = _draw_used(built, stem)
     return Drawn([*pictures, stem.with_suffix(".csv"), *used], built.missing)
+
+
+def _refuse_to_shrink(path: Path, built: Built) -> None:
+    """A RunError if the table at ``path`` has all finished runs of this figure, and more.
+
+    It may be all that is left of them.
+    """
+    columns, rows = built.table
+    here = {row[columns.index(PROOF[0])] for row in rows} - {""}
+    there = runs_in(path)
+    if here < there:
+        raise RunError(
+            f"{built.name} is not drawn: {path} has its {len(here)} finished runs and "
+            f"{len(there) - len(here)} more, which would be lost; --figures DIR draws it elsewhere"
+        )
 
 
 def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:

@@ -108,7 +108,7 @@ FIGURES: Dict[str, Figure] = {
         only="leaves out FedAvg under attack on the LSTM; fig12 has all of them",
     ),
     "attacker-start": MetricFigure(
-        "{attack}, where poisoned workers start, balanced partition",
+        "{attack} ($q=2$ unless named), where poisoned workers start, balanced partition",
         "cifar",
         BALANCED,
         BY_START,

@@ -180,6 +180,8 @@ def composed(
         spread = " or ".join(["band"] * (False in kinds) + ["bar"] * (True in kinds))
         dots = "; dots: single repeats" if True in kinds else ""
         notes = [f"Line: mean of {count} repeats; {spread}: minimum to maximum{dots}."]
+        if any(_ends_early(curve) for panel in panels if not panel.dots for curve in panel.curves):
+            notes.append("A line ends where the first of its repeats ends.")
     with new_figure(max(4.7 * columns, 6.6), 3.1 * -(-len(panels) // columns)) as figure:
         axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
         entries: dict[str, list[str]] = {}  # of the figure's legend: label -> remarks
@@ -198,6 +200,12 @@ def composed(
         note = " ".join([*dict.fromkeys(notes), note or ""])
         _arrange(figure, _legend_of(entries, looks), title or "", note)
         yield figure
+
+
+def _ends_early(curve: Curve) -> bool:
+    """Whether some repeats have points beyond those of another, where there is no mean."""
+    known = ~np.isnan(curve.y)
+    return curve.summary is None and bool((known.any(axis=0) & ~known.all(axis=0))[-1:].any())
 
 
 def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[list, list[str]]:

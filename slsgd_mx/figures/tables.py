@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Set
 
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.metrics import Row
@@ -29,6 +29,11 @@ def read_tables(folder: Path) -> Dict[str, List[Row]]:
                 of_file.setdefault(place, []).append(row)
         found.update({run: rows for (run, *_), rows in of_file.items()})
     return found
+
+
+def runs_in(path: Path) -> Set[str]:
+    """The identities of the finished runs in the CSV file of a figure; none if there is no file."""
+    return {row.get("run") or "" for row in _rows(path)} - {""} if path.is_file() else set()
 
 
 def _rows(path: Path) -> List[Row]:

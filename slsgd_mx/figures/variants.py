@@ -163,7 +163,8 @@ class Variant:
         plain = [self.config(task) for task in sorted(tasks)]
         return [
             f"{run.sizes.task}: alpha decays after epoch {run.alpha_decay_epoch}, but runs end at "
-            f"T={run.epochs}: alpha < 1 gives the same as alpha=1"
+            f"T={run.epochs}: alpha < 1 gives the same as alpha=1 (a smaller --alpha-decay-epoch "
+            "or --alpha-schedule constant lets it act)"
             for run in plain
             if run.alpha_never_acts
         ]

@@ -9,7 +9,18 @@ from pathlib import Path
 from helpers.claims_runs import ONE, judged, make, only, typical, write
 
 from slsgd_mx import claims
-from slsgd_mx.claims import CLAIMS, FAILS, HOLDS, OPEN, THEORY, Check, Verdict, catalogue, report
+from slsgd_mx.claims import (
+    ABSENT,
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    OPEN,
+    THEORY,
+    Check,
+    Verdict,
+    catalogue,
+    report,
+)
 from slsgd_mx.cli.claims import claims as command
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import Variant, runs_of
@@ -123,7 +134,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     size = Variant("smoke", {"epochs": 16}, repeats=1, seed=7)
     make(Path("runs"), "C3", size, only(dict(q=2), test_accuracy=0.6))
     verdicts = claims.judge_all(Path("runs"), size)
-    assert [v.verdict for v in verdicts] == [OPEN, OPEN, FAILS, HOLDS, HOLDS, *[OPEN] * 7]
+    assert [v.verdict for v in verdicts] == [ABSENT, OPEN, FAILS, HOLDS, HOLDS, *[ABSENT] * 7]
     said = call(capsys, *ASKED)
     assert said.out == claims.to_text(verdicts) + (
         "what to do now: slsgd-mx all --preset smoke --repeats 1 --seed 7 --epochs 16 "
@@ -167,7 +178,7 @@ def test_the_command_on_another_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     said = call(capsys, "--runs", "else where", "--preset", "laptop").out
     assert "slsgd-mx all --preset laptop --runs 'else where' computes" in said
-    assert said.count("not decided  (Fig.") == 9 and "at least 0.9, no value, 6 runs" in said
+    assert said.count("not computed  (Fig.") == 9 and "at least 0.9, no value, 6 runs" in said
     assert "slsgd-mx theory --runs 'else where' computes what C10, C11, C12 lack" in said
     assert list(tmp_path.iterdir()) == []
 

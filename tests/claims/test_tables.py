@@ -57,7 +57,7 @@ def test_tables_give_the_verdicts_of_the_runs(drawn):
     assert {verdict.verdict for verdict in from_runs.values()} == {"holds"}
     shutil.rmtree(drawn / "runs")
     assert verdicts(drawn / "runs", drawn / "figures") == from_runs
-    assert {verdict.verdict for verdict in verdicts(drawn / "runs").values()} == {"not decided"}
+    assert {verdict.verdict for verdict in verdicts(drawn / "runs").values()} == {"not computed"}
 
 
 def test_run_folders_come_before_tables(drawn):

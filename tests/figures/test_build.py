@@ -267,6 +267,24 @@ def test_chosen_curves_alone_are_drawn(tmp_path, drawn):
     assert note.endswith("Only curves with q<=2, b<=2.")
 
 
+def test_a_table_with_more_runs_is_not_replaced(tmp_path, drawn):
+    store_all(tmp_path / "runs", "fig3")
+    table = draw_figure("fig3", SMALL, tmp_path / "runs", tmp_path / "out").files[-1]
+    before = table.read_bytes()
+    for run in runs_of(FIGURES["fig3"], SMALL):
+        if run.q == 4:
+            shutil.rmtree(tmp_path / "runs" / run.slug)
+    for less in (SMALL, replace(SMALL, where=("q<=2",)), replace(SMALL, repeats=1)):
+        with pytest.raises(RunError, match=r"fig03.csv has its \d+ finished runs and \d+ more"):
+            draw_figure("fig3", less, tmp_path / "runs", tmp_path / "out")
+    assert table.read_bytes() == before and len(drawn) == 1
+    assert draw_figure("fig3", SMALL, tmp_path / "runs", tmp_path / "other").missing
+    other = replace(SMALL, seed=1)  # has runs that the table has not
+    store_all(tmp_path / "runs", "fig3", other)
+    draw_figure("fig3", other, tmp_path / "runs", tmp_path / "out")
+    assert table.read_bytes() != before
+
+
 def test_a_remark_names_its_group_unless_it_holds_for_all(tmp_path, drawn):
     store_all(tmp_path, "fig3")
     ideal, failing = (next(r for r in runs_of(FIGURES["fig3"], SMALL) if r.q == q) for q in (0, 2))

@@ -203,12 +203,16 @@ def test_the_small_print_explains_what_is_drawn(monkeypatch, tmp_path):
     monkeypatch.setattr(plot, "_arrange", lambda figure, entries, title, note: notes.append(note))
     y = np.array([[1.0, 2.0], [2.0, 3.0]])
     kept, cut = (Curve("c", [1, 2], y) for _ in range(2))
-    for panels in ([a_panel(kept)], [a_panel(cut, ylim=(0, 2)), a_panel(kept, dots=True)]):
+    lost = Curve("lost", [1, 2], [[1.0, np.nan], [2.0, 2.0]])
+    both = [a_panel(cut, ylim=(0, 2)), a_panel(kept, dots=True)]
+    for panels in ([a_panel(kept)], both, [a_panel(lost)]):
         draw(panels, tmp_path / "fig.png", note="Data.")
     assert notes == [
         "Line: mean of 2 repeats; band: minimum to maximum. Data.",
         "Line: mean of 2 repeats; band or bar: minimum to maximum; dots: single repeats. "
         "Triangles at the edge: the curve is beyond the panel there. Data.",
+        "Line: mean of 2 repeats; band: minimum to maximum. "
+        "A line ends where the first of its repeats ends. Data.",
     ]
 
 

@@ -35,7 +35,7 @@ function showSummary() {
     make("div", { class: "tiles" }, ...tiles), make("div", { class: "card" }, make("dl", { class: "facts" }, ...facts)));
 }
 
-const CHIPS = { holds: "holds", "does not hold": "fails", "not decided": "open" };
+const CHIPS = { holds: "holds", "does not hold": "fails", "not decided": "open", "not computed": "open" };
 const chip = (verdict) => make("span", { class: `chip ${CHIPS[verdict] || ""}` }, verdict);
 
 function claimEntry(claim) {
