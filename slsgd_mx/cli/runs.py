@@ -40,6 +40,7 @@ TENSORBOARD = click.option(
     '"slsgd-mx[tensorboard]".',
 )
 SHOWN_ROWS = 12  # of metrics.csv
+MANY = 20  # runs: of more, those that are verified are counted
 
 
 @click.group(invoke_without_command=True)
@@ -277,7 +278,8 @@ def export(runs: Path, conditions: Tuple[str, ...], out: Path, wide: bool, tenso
 def verify(folders: Tuple[str, ...], runs: Path) -> None:
     """Check runs against the digests of their rows, pushes and models.
 
-    Without names, all runs below --runs. Exit code 1 if something is wrong; a run of an earlier
+    Without names, all runs below --runs; of more than 20, those that are verified are counted and
+    the others listed. Exit code 1 if something is wrong; a run of an earlier
     version, which stored no digest of its rows, is reported as not verifiable.
 
     \b
@@ -288,7 +290,7 @@ def verify(folders: Tuple[str, ...], runs: Path) -> None:
     from slsgd_mx.errors import RunError
     from slsgd_mx.runs.records import find_folders, load_runs
     from slsgd_mx.runs.selection import find_run
-    from slsgd_mx.runs.verify import verify_run
+    from slsgd_mx.runs.verify import VERIFIED, verify_run
 
     elsewhere = [name for name in folders if not Path(name).is_dir()]
     known = load_runs(runs) if elsewhere else []
@@ -298,8 +300,11 @@ def verify(folders: Tuple[str, ...], runs: Path) -> None:
         raise RunError(f"there is no run below {runs}: give --runs, or the folders of runs")
     checks = [verify_run(path) for path in paths]
     print_json([{"path": c.path, "result": c.result, "why": c.why} for c in checks])
-    for check in checks:
+    alike = [c for c in checks if c.result == VERIFIED] if len(checks) > MANY else []
+    for check in (check for check in checks if check not in alike):
         say(f"{check.result}: {check.path}{': ' + check.why if check.why else ''}")
+    for why, number in Counter(check.why for check in alike).items():
+        say(f"{VERIFIED}: {number} runs{': ' + why if why else ''}")
     counts = Counter(check.result for check in checks)
     say(", ".join(f"{number} {result}" for result, number in counts.most_common()))
     wrong = sum(not check.ok for check in checks)

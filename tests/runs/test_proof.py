@@ -125,6 +125,18 @@ def test_verify_says_what_is_wrong(done, tiny, tmp_path):
     assert result.exit_code == 0 and json.loads(result.stdout)[0]["result"] == "not verifiable"
 
 
+def test_verify_counts_many_runs_and_lists_those_that_are_not_verified(
+    done, tiny, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("slsgd_mx.cli.runs.MANY", 1)
+    interrupt(tiny(epochs=6), tmp_path / "part", 2)
+    said = CliRunner().invoke(main, ["runs", "verify", "--runs", str(tmp_path)]).output
+    listed, counted, total = said.splitlines()
+    assert listed.startswith(f"not finished: {tmp_path / 'part'}: its rows")
+    assert counted == "verified: 1 runs"
+    assert {*total.split(", ")} == {"1 verified", "1 not finished"}
+
+
 def test_verify_takes_part_of_a_name(done, tmp_path):
     call = ["runs", "verify", "--runs", str(tmp_path), "--json"]
     result = CliRunner().invoke(main, [*call, "ru"])
