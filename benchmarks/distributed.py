@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from statistics import mean, median
+from statistics import mean
 from typing import Any, Dict, Iterator, List
 
 from benchmarks.report import Line
@@ -53,7 +53,7 @@ def lines(rounds: int = 1) -> Iterator[Line]:
     )
     yield from compare("LSTM", text, rounds, cores, at_most=0.9)
     few = replace(CNN, train_images=100, test_images=10, loss_images=10)
-    yield aggregation(replace(cnn, sizes=few, batch_size=10, epochs=6, eval_every=1))
+    yield aggregation(replace(cnn, sizes=few, batch_size=10, epochs=12, eval_every=1))
 
 
 def compare(
@@ -86,11 +86,11 @@ def wire(found: Dict[str, Any], config: RunConfig, expected: int) -> Line:
 
 
 def aggregation(config: RunConfig) -> Line:
-    """Aggregation time of the slower of two servers, relative to one: medians of the epochs."""
+    """Aggregation time of the slower of two servers, relative to one: the least of the epochs."""
     seconds = {}
     for servers in (1, 2):
         found = compute(config, {"workers": 2, "servers": servers}, threads=1)
-        seconds[servers] = median(float(row["aggregation_seconds"]) for row in found["rows"][1:])
+        seconds[servers] = min(float(row["aggregation_seconds"]) for row in found["rows"][1:])
     detail = f"{1e3 * seconds[2]:.0f} ms against {1e3 * seconds[1]:.0f} ms, k={K}, b=2"
     return Line("aggregation on 2 servers / on 1", seconds[2] / seconds[1], detail, at_most=0.75)
 

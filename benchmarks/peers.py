@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, Iterator
@@ -27,10 +28,11 @@ VARIABLE = "SLSGD_MX_PEERS"  # names a Python that has PyTorch and ByzFL
 FOLDER = Path(__file__).resolve().parent
 MAKE = "python3 -m venv .venv-peers && .venv-peers/bin/pip install torch==2.13.0 byzfl"
 STEPS, BATCH = 10, 50
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def lines() -> Iterator[Line]:
-    """Compare with PyTorch (CNN, batches of 50), then with ByzFL (k=100, d=200,000, b=20)."""
+    """Compare with PyTorch (CNN, batches of 50), then with ByzFL (k=100, d=100,000, b=20)."""
     python = os.environ.get(VARIABLE, str(FOLDER.parent / ".venv-peers" / "bin" / "python"))
     try:
         yield against_pytorch(python)
@@ -58,16 +60,30 @@ def against_pytorch(python: str) -> Line:
     return Line("CNN training / PyTorch, channels-last", ours / other, detail, at_least=1)
 
 
-def ask(python: str, script: str, *arguments: object) -> Dict[str, Any]:
-    """What a script prints, run by the peers' Python."""
+def ask(python: str, script: str, *arguments: object, **environment: str) -> Dict[str, Any]:
+    """What a script prints, run by the peers' Python, or ours."""
     call = [python, str(FOLDER / script), *map(str, arguments)]
-    done = subprocess.run(call, capture_output=True, check=True, text=True)
+    settings = {**os.environ, "PYTHONPATH": str(FOLDER.parent), **environment}
+    done = subprocess.run(call, env=settings, capture_output=True, check=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def against_byzfl(python: str, k: int = 100, d: int = 200_000, b: int = 20) -> Iterator[Line]:
-    """krum, multi-krum and nnm against ByzFL's, on NumPy arrays and on tensors."""
+def against_byzfl(python: str, k: int = 100, d: int = 100_000, b: int = 20) -> Iterator[Line]:
+    """krum, multi-krum and nnm against ByzFL's, on NumPy arrays and on tensors.
+
+    All with one thread: idle ones of BLAS spin, and their CPU time would count.
+    """
     theirs = measure_byzfl(python, k, d, b, "krum", "multi-krum", "nnm")
+    ours = ask(sys.executable, "peers.py", k, d, b, **ONE_THREAD)
+    for rule, seconds in ours.items():
+        for kind, other in theirs[rule].items():
+            detail = f"{1e3 * other:.0f} ms against {1e3 * seconds:.0f} ms, one thread"
+            what = f"ByzFL's {rule} on {kind} / ours, k={k} b={b}"
+            yield Line(what, other / seconds, detail, at_least=1)
+
+
+def distance_rules(k: int, d: int, b: int) -> Dict[str, float]:
+    """CPU seconds of our krum, multi-krum and nnm."""
     pushes = np.random.default_rng(0).standard_normal((k, d), np.float32)
     rows, previous, mixed = list(pushes), np.zeros(d, np.float32), np.empty((k, d), np.float32)
 
@@ -75,12 +91,9 @@ def against_byzfl(python: str, k: int = 100, d: int = 200_000, b: int = 20) -> I
         matrix = find_rule("nnm+mean").mixing(gram_of(rows, previous), b, 0, 1)
         mix_rows(matrix, rows, previous, mixed)
 
-    ours = best_of([*calls_of(["krum", "multi-krum"], pushes, b), nnm], 2, time.process_time)
-    for rule, seconds in zip(("krum", "multi-krum", "nnm"), ours):
-        for kind, other in theirs[rule].items():
-            detail = f"{1e3 * other:.0f} ms against {1e3 * seconds:.0f} ms"
-            what = f"ByzFL's {rule} on {kind} / ours, k={k} b={b}"
-            yield Line(what, other / seconds, detail, at_least=1)
+    names = ["krum", "multi-krum"]
+    times = best_of([*calls_of(names, pushes, b), nnm], 3, time.process_time)
+    return dict(zip([*names, "nnm"], times))
 
 
 def byzfl_trimming(python: str, k: int, d: int, b: int) -> Line:
@@ -93,4 +106,8 @@ def byzfl_trimming(python: str, k: int, d: int, b: int) -> Line:
 
 def measure_byzfl(python: str, k: int, d: int, b: int, *rules: str) -> Dict[str, Dict[str, float]]:
     """CPU seconds of ByzFL in a process of its own, by rule and kind of array."""
-    return ask(python, "byzfl_child.py", k, d, b, *rules)
+    return ask(python, "byzfl_child.py", k, d, b, *rules, **ONE_THREAD)
+
+
+if __name__ == "__main__":
+    print(json.dumps(distance_rules(*map(int, sys.argv[1:]))))
