@@ -39,7 +39,7 @@ def lines() -> Iterator[Line]:
         train_as_tutorial(net, trainer, zip(map(mx.nd.array, data), map(mx.nd.array, target)))
 
     tokens = config.k * STEPS * task.units_per_step
-    speeds = [tokens / total for total in in_turns([tutorial, bare, ours], config.k)]
+    speeds = [tokens / total for total in in_turns([tutorial, bare, ours], config.k, rounds=2)]
     detail = f"{speeds[1]:.0f} against {speeds[0]:.0f} tokens/s"
     yield Line("LSTM training / tutorial's loop", speeds[1] / speeds[0], detail, at_least=1.3)
     detail = f"{speeds[2]:.0f} against {speeds[1]:.0f} tokens/s, {STEPS} steps a worker"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Callable, List, Optional, Tuple
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Line:
@@ -46,16 +48,19 @@ def best_of(
     return best
 
 
-def in_turns(calls: List[Callable[[int], None]], parts: int) -> List[float]:
-    """Return the time of each call over all parts; part by part, so that other load affects all.
+def in_turns(calls: List[Callable[[int], None]], parts: int, rounds: int = 1) -> List[float]:
+    """Return the time of each call over all parts, of each part the least of some rounds.
 
-    The last part is computed once before, which compiles networks.
+    Calls alternate part by part, so that other load affects all. The last part is computed once
+    before, which compiles networks.
     """
-    spent = [
-        best_of([lambda call=call, part=part: call(part) for call in calls], 1)
-        for part in [parts - 1, *range(parts)]
-    ]
-    return [sum(times) for times in zip(*spent[1:])]
+
+    def turn(part: int) -> List[float]:
+        return best_of([lambda call=call: call(part) for call in calls], 1)
+
+    turn(parts - 1)
+    least = np.min([[turn(part) for part in range(parts)] for _ in range(rounds)], axis=0)
+    return least.sum(axis=0).tolist()
 
 
 def median_ratio(
