@@ -13,7 +13,7 @@ sys.modules["torchvision"] = MagicMock()
 import byzfl  # noqa: E402
 
 
-def cpu_seconds(call, repeats=3):
+def cpu_seconds(call, repeats=2):
     """The least CPU time of a call."""
     best = float("inf")
     for _ in range(repeats):
@@ -40,7 +40,7 @@ def main(k, d, b, names):
     for name in names:
         rule = RULES[name](b)
         found[name] = {
-            kind: cpu_seconds(lambda rule=rule, given=given: rule(given), 1 if name == "nnm" else 3)
+            kind: cpu_seconds(lambda rule=rule, given=given: rule(given), 1 if name == "nnm" else 2)
             for kind, given in kinds.items()
             if (kind, name) not in SLOW
         }
