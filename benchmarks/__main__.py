@@ -12,7 +12,7 @@ set_threads(thread_count())
 
 
 def main() -> int:
-    """Run all benchmarks but the long ones (about 8 minutes on 2 idle cores), or the named ones."""
+    """Run all benchmarks but the long ones (6 to 8 minutes on 2 idle cores), or the named ones."""
     from benchmarks import (
         arena,
         devices,
