@@ -32,8 +32,14 @@ def read_tables(folder: Path) -> Dict[str, List[Row]]:
 
 
 def runs_in(path: Path) -> Set[str]:
-    """The identities of the finished runs in the CSV file of a figure; none if there is no file."""
-    return {row.get("run") or "" for row in _rows(path)} - {""} if path.is_file() else set()
+    """The identities of the finished runs in the CSV file of a figure.
+
+    None if there is no file, or it cannot be read.
+    """
+    try:
+        return {row.get("run") or "" for row in _rows(path)} - {""} if path.is_file() else set()
+    except RunError:
+        return set()
 
 
 def _rows(path: Path) -> List[Row]:

@@ -283,6 +283,10 @@ def test_a_table_with_more_runs_is_not_replaced(tmp_path, drawn):
     store_all(tmp_path / "runs", "fig3", other)
     draw_figure("fig3", other, tmp_path / "runs", tmp_path / "out")
     assert table.read_bytes() != before
+    for damage in (b"\xff" + before, b"run\n" + b"x" * 200_000 + b"\n"):  # is replaced
+        table.write_bytes(damage)
+        draw_figure("fig3", SMALL, tmp_path / "runs", tmp_path / "out")
+        assert table.read_bytes().startswith(b"data,group,curve")
 
 
 def test_a_remark_names_its_group_unless_it_holds_for_all(tmp_path, drawn):
