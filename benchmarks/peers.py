@@ -16,13 +16,13 @@ from typing import Any, Dict, Iterator
 
 import numpy as np
 
+from benchmarks.precision import UNITS, measure
 from benchmarks.report import Line, best_of
 from benchmarks.rules import calls_of
 from benchmarks.trimming import SIZES, models
-from slsgd_mx import Cifar, RunConfig
 from slsgd_mx.rules.pipeline import find_rule, gram_of, mix_rows
+from slsgd_mx.system.precision import obstacle
 from slsgd_mx.system.threads import thread_count
-from slsgd_mx.tasks.build import build_task
 
 VARIABLE = "SLSGD_MX_PEERS"  # names a Python that has PyTorch and ByzFL
 FOLDER = Path(__file__).resolve().parent
@@ -35,7 +35,7 @@ def lines() -> Iterator[Line]:
     """Compare with PyTorch (CNN, batches of 50), then with ByzFL (k=100, d=100,000, b=20)."""
     python = os.environ.get(VARIABLE, str(FOLDER.parent / ".venv-peers" / "bin" / "python"))
     try:
-        yield against_pytorch(python)
+        yield from against_pytorch(python)
         yield from against_byzfl(python)
         for k, d, b, _ in SIZES:
             yield byzfl_trimming(python, k, d, b)
@@ -44,20 +44,20 @@ def lines() -> Iterator[Line]:
         print(f"peers skipped ({why}): {MAKE}, or name such a Python with {VARIABLE}=")
 
 
-def against_pytorch(python: str) -> Line:
+def against_pytorch(python: str) -> Iterator[Line]:
     """The speed of local training, relative to PyTorch's with channels-last tensors."""
-    sizes = Cifar(data="synthetic", train_images=STEPS * BATCH, test_images=10, loss_images=10)
-    task = build_task(RunConfig(sizes=sizes, n=1, k=1, batch_size=BATCH, warm_up=False))
-    task.initialize(0)
-    task.train(0, STEPS, 0.1, 0)  # compiles the network
-    ours = other = 0.0
-    for _ in range(2):  # in turns, because the speed of a machine varies
-        found = ask(python, "torch_child.py", thread_count(), STEPS, BATCH)
-        (seconds,) = best_of([lambda: task.train(0, STEPS, 0.1, 0)], 3)
-        other = max(other, found["images_per_second"])
-        ours = max(ours, STEPS * BATCH / seconds)
-    detail = f"{ours:.0f} against {other:.0f} images/s, {thread_count()} threads, float32"
-    return Line("CNN training / PyTorch, channels-last", ours / other, detail, at_least=1)
+    for name in ("float32", "bfloat16"):
+        if obstacle(name):
+            continue
+        ours = other = 0.0
+        for _ in range(3):  # in turns, because the speed of a machine varies
+            found = ask(python, "torch_child.py", thread_count(), STEPS, BATCH, name)
+            other = max(other, found["images_per_second"])
+            seconds = measure(name, "CNN training")["CNN training"]
+            ours = max(ours, UNITS["CNN training"] / seconds)
+        detail = f"{ours:.0f} against {other:.0f} images/s, {thread_count()} threads"
+        what = f"CNN training / PyTorch, channels-last, {name}"
+        yield Line(what, ours / other, detail, at_least=1)
 
 
 def ask(python: str, script: str, *arguments: object, **environment: str) -> Dict[str, Any]:

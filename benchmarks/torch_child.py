@@ -1,4 +1,7 @@
-"""Time PyTorch's training of the paper's CNN; run by a Python that has it: THREADS STEPS BATCH."""
+"""Time PyTorch's training of the paper's CNN; run by a Python that has it.
+
+THREADS STEPS BATCH PRECISION, which is float32 or bfloat16 (autocast).
+"""
 
 import json
 import sys
@@ -20,7 +23,7 @@ def cnn(classes=10, width=64):
     return nn.Sequential(*layers, nn.Linear(8 * width, classes))
 
 
-def main(threads, steps, batch):
+def main(threads, steps, batch, precision):
     """Print the images per second of the fastest of three rounds as JSON."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -33,11 +36,13 @@ def main(threads, steps, batch):
         began = time.perf_counter()
         for _ in range(steps):
             sgd.zero_grad()
-            loss(net(images), labels).backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+                cost = loss(net(images), labels)
+            cost.backward()
             sgd.step()
         best = min(best, time.perf_counter() - began)
     print(json.dumps({"images_per_second": steps * batch / best}))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:4]), sys.argv[4])
