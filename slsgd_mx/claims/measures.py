@@ -115,8 +115,9 @@ def sessions_of(run: Run) -> List[Dict[str, Any]]:
 
 
 def conditions(run: Run) -> Set[Tuple[str, ...]]:
-    """Threads and CPU of a run's sessions, on which its bits depend; empty if unknown."""
-    return {tuple(str(s.get(name)) for name in ("threads", "cpu")) for s in sessions_of(run)}
+    """What the bits of a run's sessions depend on; empty if unknown."""
+    names = ("threads", "cpu", "instructions")
+    return {tuple(str(session.get(name)) for name in names) for session in sessions_of(run)}
 
 
 def origin(run: Run) -> Optional[Tuple[str, Optional[str]]]:

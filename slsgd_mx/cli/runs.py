@@ -151,7 +151,8 @@ def show_run(folder: str, runs: Path) -> None:
     say(wrap(" ".join(f"{name}={brief(value)}" for name, value in run.symbols.items()), "  "))
     say("computed by")
     for session in run.manifest["sessions"] or [{}]:
-        names = ("started", "after_epoch", "slsgd_mx", "mxnet", "numpy", "python", "threads", "cpu")
+        names = ("started", "after_epoch", "slsgd_mx", "mxnet", "numpy", "python", "threads")
+        names += ("cpu", "instructions")
         words = [f"{name}={session[name]}" for name in names if name in session]
         say(wrap(" ".join(words) or "unknown", "  "))
     if len(run.columns.get("epoch", ())):

@@ -215,7 +215,8 @@ def _what(run: Run) -> str:
 
 def _machine(session: Dict[str, Any]) -> str:
     cpu, cores, threads = (session.get(name) for name in ("cpu", "cores", "threads"))
-    return f"{cpu}, {cores} cores, {threads} thread(s) a process" if cpu else ""
+    known = f"{cpu} ({session['instructions']})" if "instructions" in session else cpu
+    return f"{known}, {cores} cores, {threads} thread(s) a process" if cpu else ""
 
 
 def _period(sessions: Sequence[Dict[str, Any]]) -> str:

@@ -58,7 +58,7 @@ def _cell(value: Any) -> Any:
 
 
 def _session(session: Dict[str, Any]) -> Dict[str, str]:
-    names = ("started", "after_epoch", "cpu", "cores", "threads", *VERSIONS)
+    names = ("started", "after_epoch", "cpu", "instructions", "cores", "threads", *VERSIONS)
     return {name: str(session[name]) for name in names if name in session}
 
 

@@ -13,11 +13,11 @@ from typing import Any, Dict, List, Optional
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.proof import Closing
 from slsgd_mx.system import files
-from slsgd_mx.system.machine import cpu_field
+from slsgd_mx.system.machine import cpu_field, instructions
 from slsgd_mx.system.threads import thread_count
 
 FILE = "manifest.json"
-SAME_BYTES = ("threads", "cpu", "mxnet", "numpy", "slsgd_mx")  # if these are equal
+SAME_BYTES = ("threads", "cpu", "instructions", "mxnet", "numpy", "slsgd_mx")  # if these are equal
 
 Session = Dict[str, Any]  # what `describe` returns
 
@@ -34,6 +34,7 @@ def describe(start: int, data_digest: str) -> Session:
         "after_epoch": start,
         "threads": thread_count(),
         "cpu": cpu_name(),
+        "instructions": instructions(),
         "cores": os.cpu_count(),
         "platform": platform.platform(),
         "python": platform.python_version(),
@@ -48,11 +49,14 @@ def describe(start: int, data_digest: str) -> Session:
 def differences(before: Session, now: Session) -> List[str]:
     """What may change the bytes of a run that another session continues.
 
+    Earlier versions did not record the instructions.
+
     >>> differences({"threads": 1}, {"threads": 2})
     ['threads 1 -> 2']
     """
     pairs = [(name, before.get(name), now.get(name)) for name in SAME_BYTES]
-    return [f"{name} {old} -> {new}" for name, old, new in pairs if old != new]
+    known = [pair for pair in pairs if pair[0] != "instructions" or pair[1] is not None]
+    return [f"{name} {old} -> {new}" for name, old, new in known if old != new]
 
 
 def read_manifest(folder: Path) -> Dict[str, Any]:

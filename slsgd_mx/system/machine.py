@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 from typing import Set
+
+UP_TO_AVX = ("SSE41", "AVX")  # values of DNNL_MAX_CPU_ISA
+UP_TO_AVX2 = (*UP_TO_AVX, "AVX2")
 
 
 def total_memory() -> float:
@@ -37,3 +41,16 @@ def cpu_field(*names: str) -> str:
 def cpu_flags() -> Set[str]:
     """The CPU's features as Linux names them; empty elsewhere."""
     return set(cpu_field("flags", "Features").split())
+
+
+def instructions() -> str:
+    """The vector instructions in which MXNet's oneDNN computes; the last bits depend on them.
+
+    DNNL_MAX_CPU_ISA limits them.  On CPUs other than x86-64, the architecture.
+    """
+    flags, limit = cpu_flags(), os.environ.get("DNNL_MAX_CPU_ISA", "").upper()
+    if "avx512f" in flags and limit not in UP_TO_AVX2:
+        return "AVX-512"
+    if "avx2" in flags and limit not in UP_TO_AVX:
+        return "AVX2"
+    return platform.machine() or "unknown"

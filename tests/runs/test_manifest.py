@@ -14,7 +14,7 @@ import pytest
 import slsgd_mx
 from slsgd_mx.errors import DiskError
 from slsgd_mx.runs import manifest
-from slsgd_mx.runs.manifest import cpu_name, describe, git_revision
+from slsgd_mx.runs.manifest import cpu_name, describe, differences, git_revision
 from slsgd_mx.system.mxnet import mx
 
 
@@ -27,7 +27,8 @@ def test_a_session_in_a_few_words(monkeypatch):
     assert said["python"] == platform.python_version() and said["cores"] == os.cpu_count()
     assert said["slsgd_mx"] == slsgd_mx.__version__
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["started"])
-    assert all(isinstance(said[name], str) and said[name] for name in ("cpu", "revision"))
+    for name in ("cpu", "instructions", "revision"):
+        assert isinstance(said[name], str) and said[name]
 
 
 def test_the_cpu_is_the_first_that_is_named(monkeypatch):
@@ -38,6 +39,15 @@ def test_the_cpu_is_the_first_that_is_named(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self: "processor : 0\n")
     monkeypatch.setattr(platform, "processor", lambda: "")
     assert cpu_name() == "unknown"
+
+
+def test_other_instructions_may_change_bytes_unless_they_were_not_recorded():
+    cpu = {"threads": 1, "cpu": "AMD EPYC"}
+    with_avx512 = {**cpu, "instructions": "AVX-512"}
+    assert differences({**cpu, "instructions": "AVX2"}, with_avx512) == [
+        "instructions AVX2 -> AVX-512"
+    ]
+    assert differences(cpu, with_avx512) == differences(with_avx512, with_avx512) == []
 
 
 @pytest.fixture
