@@ -8,7 +8,8 @@ precision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, List, Optional
+import sys
+from typing import TYPE_CHECKING, List, Optional
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.system.files import warn
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from slsgd_mx.system.mxnet import mx
 
 FLAGS = {"avx512_bf16": "AVX512_BF16", "amx_bf16": "AMX"}  # as Linux names them -> in words
-FLOAT32_CONVOLUTION = "Convolution_float32"  # our name in mx.nd and mx.sym, only with bfloat16
-FEW_CHANNELS = 16  # the block in which oneDNN's kernels for bfloat16 take a convolution's channels
 _used: List[str] = []  # the precision of this process, once it is decided
 
 
@@ -47,7 +46,7 @@ def no_gain(precision: str) -> Optional[str]:
     """
     slow = cpu_field("vendor_id") == "GenuineIntel" and not cpu_flags() & {"amx_bf16"}
     if precision == "bfloat16" and slow and obstacle(precision) is None:
-        return "on Intel CPUs without AMX it is slower than float32 (0.6 to 0.8 of its speed)"
+        return "on Intel CPUs without AMX it is slower than float32"
     return None
 
 
@@ -66,38 +65,28 @@ def use_precision(precision: str) -> None:
             f"precision='{precision}' comes too late: this process computes in {_used[0]}, and a "
             "process has one precision; start another one"
         )
-    if precision == "bfloat16" and not _used:
-        _start_bfloat16()
+    if not _used:
+        _refuse_others()
+        if precision == "bfloat16":
+            from slsgd_mx.system import mixed_precision
+
+            mixed_precision.start()
     _used[:] = [precision]
 
 
-def keep_first_in_float32(net: mx.gluon.Block) -> None:
-    """Let a network's first convolution compute in float32 if this process uses bfloat16.
-
-    Call it before the network is traced.  For the 3 channels of an image oneDNN 2.4 has no
-    convolution in bfloat16, only a general product.  Its result is in the plain layout, for which
-    the batch normalisation that follows has no fast kernel (docs/costs.md).  A first convolution
-    of 16 or more channels computes in bfloat16.
-    """
-    first = next(_convolutions(net), None) if _used == ["bfloat16"] else None
-    if first is not None and first.weight.shape[1] < FEW_CHANNELS:
-        first._op_name = FLOAT32_CONVOLUTION
+def _refuse_others() -> None:
+    """Raise a ConfigError if somebody else has started MXNet's automatic mixed precision."""
+    amp = sys.modules.get("mxnet.contrib.amp.amp")
+    if amp is not None and amp._amp_initialized:
+        raise ConfigError(
+            "this process has called MXNet's amp.init, which cannot be undone: start another one, "
+            "and ask for --precision bfloat16 instead"
+        )
 
 
-def _convolutions(block: mx.gluon.Block) -> Iterator[mx.gluon.Block]:
-    """The convolutions of a network, in the order of their declaration."""
-    if getattr(block, "_op_name", None) in ("Convolution", FLOAT32_CONVOLUTION):
-        yield block
-    for child in block._children.values():
-        yield from _convolutions(child)
+def prepare(net: mx.gluon.Block) -> None:
+    """Prepare a network, before it trains, for the precision of this process."""
+    if _used == ["bfloat16"]:
+        from slsgd_mx.system.mixed_precision import keep_first_in_float32
 
-
-def _start_bfloat16() -> None:
-    """Start automatic mixed precision, and keep a convolution whose inputs are cast to float32."""
-    from slsgd_mx.system.mxnet import import_amp, mx
-
-    amp = import_amp()
-    for module in (mx.nd, mx.sym):
-        for namespace in (module, module.op):
-            setattr(namespace, FLOAT32_CONVOLUTION, module.Convolution)
-    amp.init("bfloat16", fp32_ops=[*amp.list_fp32_ops(amp.amp.bfloat16), FLOAT32_CONVOLUTION])
+        keep_first_in_float32(net)

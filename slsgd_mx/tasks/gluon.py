@@ -11,7 +11,7 @@ import numpy as np
 from slsgd_mx.core.task import Poison, Task
 from slsgd_mx.randomness import stream
 from slsgd_mx.system.mxnet import mx
-from slsgd_mx.system.precision import keep_first_in_float32
+from slsgd_mx.system.precision import prepare
 
 
 class GluonTask(Task):
@@ -21,7 +21,7 @@ class GluonTask(Task):
     """
 
     def __init__(self, net: mx.gluon.Block) -> None:
-        keep_first_in_float32(net)
+        prepare(net)
         self.parameters = parameters_by_place(net)
         self.values = {name: p.data() for name, p in self.parameters.items()}
         self.moving_average = {name: p.grad_req != "null" for name, p in self.parameters.items()}

@@ -57,35 +57,6 @@ def attacked(tiny):
     return tiny(epochs=3, b=1, q=1, precision="bfloat16")
 
 
-CASTS = """
-import json
-from slsgd_mx.system import precision
-from slsgd_mx.system.mxnet import mx
-from slsgd_mx.tasks.cifar.network import cnn
-
-precision._start_bfloat16()  # which any CPU can: this computes nothing
-precision._used[:] = ["bfloat16"]
-net = cnn(10, width=16)
-net.initialize()
-net[0].weight.shape = (16, 3, 3, 3)
-precision.keep_first_in_float32(net)
-nodes = json.loads(net(mx.sym.var("images")).tojson(remove_amp_cast=False))["nodes"]
-print(json.dumps([
-    [nodes[i]["attrs"]["dtype"] for i, *_ in node["inputs"]]
-    for node in nodes if node["op"] in ("Convolution", "FullyConnected")
-]))
-"""
-
-
-def test_all_but_the_first_convolution_take_bfloat16():
-    call = [sys.executable, "-c", CASTS]
-    done = subprocess.run(call, env=environment(1), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    first, *rest = json.loads(done.stdout)
-    assert first == ["float32"] * 3
-    assert rest == [["bfloat16"] * 3] * 5
-
-
 @needs_bfloat16
 def test_it_repeats_and_resumes_to_the_bit_and_keeps_float32_weights(attacked, tmp_path):
     whole = compute(attacked, tmp_path / "whole")

@@ -1,5 +1,8 @@
 """The precision: where it is refused and in which words, one for a process, where it is named."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 
@@ -8,9 +11,7 @@ from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.runs.trainer import RunResult, train
 from slsgd_mx.sweeps.forecast import network
-from slsgd_mx.system import precision
-from slsgd_mx.system.mxnet import mx
-from slsgd_mx.tasks.cifar.network import cnn
+from slsgd_mx.system import mixed_precision, precision
 from slsgd_mx.tasks.problems.sizes import Problem
 
 REFUSED = (
@@ -23,7 +24,7 @@ REFUSED = (
 def cpu(monkeypatch):
     """``cpu(*flags)`` pretends that the CPU has these; what MXNet was changed to."""
     asked = []
-    monkeypatch.setattr(precision, "_start_bfloat16", lambda: asked.append("bfloat16"))
+    monkeypatch.setattr(mixed_precision, "start", lambda: asked.append("bfloat16"))
     monkeypatch.setattr(precision, "_used", [])
 
     def pretend(*flags):
@@ -53,31 +54,16 @@ def test_a_process_has_one_precision_and_mxnet_is_changed_once(cpu, flag):
         precision.use_precision("float32")
 
 
-@pytest.mark.parametrize(
-    "used, channels, name",
-    [
-        (["bfloat16"], 3, "Convolution_float32"),
-        (["bfloat16"], 15, "Convolution_float32"),
-        (["bfloat16"], 16, "Convolution"),
-        (["float32"], 3, "Convolution"),
-        ([], 3, "Convolution"),
-    ],
-)
-def test_a_first_convolution_of_few_channels_stays_in_float32(used, channels, name, monkeypatch):
-    monkeypatch.setattr(precision, "_used", used)
-    net = mx.gluon.nn.HybridSequential()
-    net.add(cnn(10, width=4), cnn(10, width=4))
-    net[0].initialize()
-    net[0](mx.nd.zeros((1, channels, 24, 24)))
-    for _ in range(2):  # the second time changes nothing
-        precision.keep_first_in_float32(net)
-        found = [block._op_name for block in precision._convolutions(net)]
-        assert found == [name] + ["Convolution"] * 7
-
-
-def test_networks_without_a_convolution_are_left_alone(monkeypatch):
-    monkeypatch.setattr(precision, "_used", ["bfloat16"])
-    precision.keep_first_in_float32(mx.gluon.nn.Dense(3))
+def test_bfloat16_that_somebody_else_has_started_is_refused(cpu, monkeypatch):
+    asked = cpu("avx512_bf16")
+    theirs = SimpleNamespace(_amp_initialized=True)
+    monkeypatch.setitem(sys.modules, "mxnet.contrib.amp.amp", theirs)
+    for name in ("float32", "bfloat16"):
+        with pytest.raises(ConfigError, match="this process has called MXNet's amp.init"):
+            precision.use_precision(name)
+    assert asked == []
+    theirs._amp_initialized = False
+    precision.use_precision("float32")
 
 
 def test_float32_leaves_mxnet_alone(cpu):
