@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from slsgd_mx.claims import rules, theory
 from slsgd_mx.claims.checks import Verdict, decide
@@ -149,15 +149,20 @@ CLAIMS: Dict[str, Claim] = {
 THEORY = ("C10", "C11", "C12")  # judged on the tables of ``slsgd-mx theory``
 
 
-def judge_all(home: Path, variant: Variant, figures: Optional[Path] = None) -> List[Verdict]:
-    """The verdict of every claim on the runs in ``home`` and, where they lack, on tables."""
+def judge_all(
+    home: Path,
+    variant: Variant,
+    figures: Optional[Path] = None,
+    names: Optional[Sequence[str]] = None,
+) -> List[Verdict]:
+    """The verdicts on all or some claims, on the runs in ``home`` and, where they lack, tables."""
     if not variant.compares_b:
         raise ConfigError(
             f"rule={variant.changes['rule']!r} has no b, and the claims compare values of b: "
             "choose a rule that uses it, such as trimmed-mean"
         )
     evidence = Evidence(Path(home), variant, figures)
-    return [decide(claim.id, claim.judge(evidence)) for claim in CLAIMS.values()]
+    return [decide(name, CLAIMS[name].judge(evidence)) for name in names or CLAIMS]
 
 
 def judge_theory(home: Path, seeds: int) -> List[Verdict]:

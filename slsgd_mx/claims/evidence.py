@@ -10,8 +10,8 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from slsgd_mx.claims.checks import HOLDS, Check, Limit, compare
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import SlsgdError
-from slsgd_mx.figures.declarations import FIGURES
-from slsgd_mx.figures.tables import read_tables
+from slsgd_mx.figures.declarations import FIGURES, file_name
+from slsgd_mx.figures.tables import read_table, read_tables
 from slsgd_mx.figures.variants import Line, Variant, groups
 from slsgd_mx.runs.index import RunIndex
 from slsgd_mx.runs.metrics import Row, column
@@ -103,6 +103,25 @@ class Evidence:
                 run = run_from_table(run.folder, config, self.tabulated[config.identity])
             self.runs[config] = run
         return self.runs[config]
+
+    def of_figure(self, name: str) -> Evidence:
+        """The same, but if a figure lacks runs, all that its table shows are read from there.
+
+        So runs of one processor are compared with each other, where a table of another figure or
+        another folder has some of them, too.
+        """
+        path = None if self.figures is None else Path(self.figures) / f"{file_name(name)}.csv"
+        configs = list(dict.fromkeys(run for line in self.lines(name) for run in line.runs))
+        stored = [(config, self.index.folder(config)) for config in configs]
+        if path is None or not any(read_run(folder, c).state == "missing" for c, folder in stored):
+            return self
+        known = read_table(path)
+        runs = {
+            config: run_from_table(folder, config, known[config.identity])
+            for config, folder in stored
+            if config.identity in known
+        }
+        return replace(self, runs=runs)
 
     def rows(self, case: Case) -> Rows:
         """The rows of a case of the theory by seed, {} if its table is missing or damaged."""

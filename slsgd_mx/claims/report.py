@@ -126,14 +126,22 @@ def tally(checks: Sequence[Check]) -> str:
     return f"{count} of {len(checks)} checks hold"
 
 
-def to_markdown(verdicts: Sequence[Verdict]) -> str:
-    """A table: claim, where, verdict, and the numbers that decide it."""
-    lines = ["| claim | where | verdict | decisive numbers |", "| --- | --- | --- | --- |"]
+def to_markdown(verdicts: Sequence[Verdict], alone: Optional[Sequence[Verdict]] = None) -> str:
+    """A table: claim, where, verdict, and the numbers that decide it.
+
+    With ``alone``, the verdicts on one seed, there is a column for them.
+    """
+    header = ["claim", "where", "verdict", *["first seed alone"] * bool(alone), "decisive numbers"]
+    rows = [header, ["---"] * len(header)]
+    by_claim = {verdict.claim: verdict.verdict for verdict in alone or ()}
     for verdict in verdicts:
         claim, check = CLAIMS[verdict.claim], decisive(verdict)
         words = [tally(verdict.checks)]
         if check is not None:
             words.append(in_numbers(check))
-        cells = [f"{claim.id} {claim.text}", claim.where, verdict.verdict, "; ".join(words)]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+        one = [by_claim.get(verdict.claim, "")] * bool(alone)
+        rows.append(
+            [f"{claim.id} {claim.text}", claim.where, verdict.verdict, *one, "; ".join(words)]
+        )
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    return "".join(f"| {line} |\n" for line in lines)

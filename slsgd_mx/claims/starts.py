@@ -17,13 +17,14 @@ from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.variants import Line, groups
 
 TITLE = (
-    "C3 to C5 by the start of poisoned workers (balanced): progress if q=2, final training loss if "
-    "q=4, not judged; rows may come from different processors"
+    "C3 to C5 by the start of poisoned workers (balanced partition): progress if q=2, final "
+    "training loss if q=4. This table does not enter the verdicts."
 )
 
 
 def compare_starts(evidence: Evidence) -> str:
     """A table by start, q and b, as Markdown; "" if only one start has finished runs."""
+    evidence = evidence.of_figure("attacker-start")
     found: Dict[str, Dict[str, Check]] = {
         start: dict(_judge(evidence, line) for line in lines if line.changes.get("q"))
         for start, lines in groups(FIGURES["attacker-start"], evidence.variant).items()

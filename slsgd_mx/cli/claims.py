@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
 import click
 
@@ -64,7 +65,8 @@ def claims(
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": {**asked, **switched}}
     about.update(alphas=list(variant.alphas), loss=variant.loss, data=variant.data)
     text, as_json = to_json(verdicts, about), wants_json()
-    page = to_markdown(verdicts) + (f"\n{starts}" if starts else "")
+    page = to_markdown(verdicts, _of_first_seed(runs, variant, tables))
+    page += f"\n{starts}" if starts else ""
     click.echo(text if as_json else to_text(verdicts) + starts, nl=False)
     if figures is not None:
         write({"claims.json": text, "claims.md": page}, figures)
@@ -87,6 +89,16 @@ def claims(
     if lacking:
         command = f"slsgd-mx theory {_spell(where)}".strip()
         click.echo(f"what to do now: {command} computes what {lacking} lack", err=as_json)
+
+
+def _of_first_seed(runs: Path, variant: Any, tables: Optional[Path]) -> List[Any]:
+    """The verdicts of C1 to C9 on the first of several seeds, with fixed margins; else none."""
+    from slsgd_mx.claims import CLAIMS, THEORY, judge_all
+
+    if len(variant.seeds) == 1:
+        return []
+    names = [name for name in CLAIMS if name not in THEORY]
+    return judge_all(runs, replace(variant, repeats=1), tables, names)
 
 
 def _spell(options: Mapping[str, Any]) -> str:

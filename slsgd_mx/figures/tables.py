@@ -22,13 +22,18 @@ def read_tables(folder: Path) -> Dict[str, List[Row]]:
         raise RunError(f"{folder} is not a folder of figures: it holds the CSV files behind them")
     found: Dict[str, List[Row]] = {}
     for path in sorted(Path(folder).glob("*.csv")):
-        of_file: Dict[tuple, List[Row]] = {}  # by run, and by where the figure shows it
-        for row in _rows(path):
-            if row.get("run") and row.get("epoch") and "train_loss" in row:
-                place = (row["run"], row.get("group"), row.get("curve"))
-                of_file.setdefault(place, []).append(row)
-        found.update({run: rows for (run, *_), rows in of_file.items()})
+        found.update(read_table(path))
     return found
+
+
+def read_table(path: Path) -> Dict[str, List[Row]]:
+    """The rows of every run in one CSV file, likewise; none if there is no file."""
+    found: Dict[tuple, List[Row]] = {}  # by run, and by where the figure shows it
+    for row in _rows(path) if path.is_file() else []:
+        if row.get("run") and row.get("epoch") and "train_loss" in row:
+            place = (row["run"], row.get("group"), row.get("curve"))
+            found.setdefault(place, []).append(row)
+    return {run: rows for (run, *_), rows in found.items()}
 
 
 def runs_in(path: Path) -> Set[str]:

@@ -105,6 +105,24 @@ def test_markdown_shows_the_numbers_that_decide_a_verdict():
     assert "a\\|b" in claims.to_markdown([claims.decide("C1", checks[:1])])
 
 
+def test_markdown_shows_the_verdicts_on_one_seed_beside_those_on_all():
+    verdicts = [claims.decide("C1", []), claims.decide("C10", [])]
+    head, line, first, theory = claims.to_markdown(verdicts, verdicts[:1]).splitlines()
+    assert head == "| claim | where | verdict | first seed alone | decisive numbers |"
+    assert line.count("---") == 5
+    assert first.endswith("| not decided | not decided | 0 of 0 checks hold |")
+    assert theory.endswith("| not decided |  | 0 of 0 checks hold |")
+
+
+def test_the_page_has_the_verdicts_on_the_first_of_several_seeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    two = Variant("smoke", {"epochs": 16}, repeats=2, seed=7)
+    make(Path("runs"), "C3", two, only(dict(q=2, seed=8), test_accuracy=0.6))
+    call(capsys, *ASKED, "--repeats", "2", "--figures", "made")
+    (row,) = [x for x in Path("made/claims.md").read_text().splitlines() if x.startswith("| C3")]
+    assert "| not decided | holds |" in row
+
+
 def test_samples_decide_before_counts_and_counts_before_checks_that_could_not_fail():
     sample = Check("sample", HOLDS, "at most", 0.5, 0.1, 0.05, 3)
     count = Check("count", HOLDS, "at most", 0.0, 0.0, 0.0, 3, exact=True)

@@ -69,6 +69,20 @@ def test_run_folders_come_before_tables(drawn):
     assert evidence.run(runs[0]).state == "done" and "seconds" not in evidence.run(runs[0]).rows[0]
 
 
+def test_a_figure_that_lacks_runs_is_read_from_its_own_table(drawn):
+    table = drawn / "figures" / "fig03.csv"
+    rows = [{**row, "test_accuracy": "0.75"} for row in read(table)]
+    table.write_text(to_csv(list(rows[0]), [list(row.values()) for row in rows]))
+    some = runs_of(FIGURES["fig3"], ONE)[0]  # also in Figure 4's table, or in both
+    evidence = Evidence(drawn / "runs", ONE, drawn / "figures")
+    assert evidence.of_figure("fig3") is evidence  # it lacks none
+    shutil.rmtree(evidence.run(runs_of(FIGURES["fig3"], ONE)[1]).folder)
+    evidence = Evidence(drawn / "runs", ONE, drawn / "figures")
+    assert {row["test_accuracy"] for row in evidence.of_figure("fig3").run(some).rows} == {"0.75"}
+    assert {row["test_accuracy"] for row in evidence.run(some).rows} != {"0.75"}
+    assert Evidence(drawn / "runs", ONE).of_figure("fig3").run(some).rows  # without tables
+
+
 def test_a_damaged_run_is_not_replaced_by_its_table(drawn):
     run = next(run for run in runs_of(FIGURES["fig3"], ONE) if (run.q, run.b) == (2, 2))
     (drawn / "runs" / run.slug / "metrics.csv").write_text("epoch\n")
