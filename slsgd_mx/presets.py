@@ -30,6 +30,19 @@ RELEASED: Dict[str, Dict[str, object]] = {
 }
 
 
+def released_switches(task: str, base: RunConfig) -> Dict[str, Any]:
+    """What ``--released`` changes in a preset's configuration of a task.
+
+    On the LSTM, alpha acts in the decay epoch itself, and the losses are measured at least every
+    10 epochs.
+    """
+    switches = dict(RELEASED[task])
+    if task == "lstm":
+        switches["alpha_decay_epoch"] = base.alpha_decay_epoch - 1
+        switches["eval_every"] = min(base.eval_every, 10)
+    return switches
+
+
 def trainable() -> List[str]:
     """The tasks that have presets, including those of plug-ins."""
     return [*PRESETS, *(name for name in WORKLOADS if WORKLOADS[name].presets)]

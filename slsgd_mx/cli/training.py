@@ -207,14 +207,15 @@ def run_training(
 ) -> None:
     """Build the configuration, warn about odd combinations, train, show the result."""
     from slsgd_mx.cli.engines import current_engine
-    from slsgd_mx.presets import RELEASED
     from slsgd_mx.presets import preset as make_config
+    from slsgd_mx.presets import presets_of, released_switches
     from slsgd_mx.system.threads import set_threads
 
     engine = current_engine()
     set_threads(threads or engine.threads(preset))
     asked = {**given(**changes), **engine.changes}
-    config = make_config(task, preset, **{**(RELEASED[task] if released else {}), **asked})
+    switches = released_switches(task, presets_of(task)[preset]) if released else {}
+    config = make_config(task, preset, **{**switches, **asked})
     warn_and_run(config, asked, [], repeats, out, data_dir)
 
 

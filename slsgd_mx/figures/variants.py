@@ -19,7 +19,7 @@ from slsgd_mx.figures.declarations import (
     attacked,
     legend,
 )
-from slsgd_mx.presets import RELEASED, preset, presets_of
+from slsgd_mx.presets import RELEASED, preset, presets_of, released_switches
 from slsgd_mx.rules.pipeline import find_rule
 from slsgd_mx.tasks.sizes import SIZES
 from slsgd_mx.validation import require, require_name
@@ -143,7 +143,8 @@ class Variant:
         If T is changed, the decay epoch of alpha moves in proportion.
         """
         base = preset(task, self.preset)
-        released = RELEASED[task] if self.released else {}
+        released = released_switches(task, base) if self.released else {}
+        decay = released.pop("alpha_decay_epoch", base.alpha_decay_epoch)
         clean = {} if self.task is None else {"q": 0, "poisoned_devices": None}  # in its preset
         asked = {**clean, **self.defaults.changes, **(own or {}), **released}
         asked.update({**self.changes, **changes})
@@ -151,8 +152,10 @@ class Variant:
         whole = isinstance(every, int) and isinstance(epochs, int)  # else ``preset`` refuses them
         if whole and "alpha_decay_epoch" not in asked:
             every = max(1, every)
-            share = epochs * base.alpha_decay_epoch / base.epochs
-            asked["alpha_decay_epoch"] = max(1, int(share / every)) * every
+            share = max(1, int(epochs * base.alpha_decay_epoch / base.epochs / every)) * every
+            asked["alpha_decay_epoch"] = share + decay - base.alpha_decay_epoch
+        elif epochs is None:
+            asked.setdefault("alpha_decay_epoch", decay)
         if self.task is None:
             asked = _of_task(task, asked)
         config = preset(task, self.preset, **asked)
