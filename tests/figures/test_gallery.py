@@ -21,5 +21,9 @@ def test_the_gallery_shows_a_figure_with_verdict_and_command(name):
     assert command == f"slsgd-mx {name} --preset laptop"
 
 
-def test_the_gallery_shows_nothing_else():
-    assert len(CELLS) == len(FIGURES)
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: re.findall(r'src="(.*?)"', cell)[0])
+def test_every_picture_of_the_gallery_exists_once_and_has_a_command(cell):
+    (picture,) = re.findall(r'<img src="(.*?)"', cell)
+    assert (PAGE.parent / picture).is_file() and f'<a href="{picture}">' in cell
+    assert sum(picture in other for other in CELLS) == 1
+    assert re.search(r"<code>slsgd-mx [a-z0-9 -]+</code></td>$", cell)
