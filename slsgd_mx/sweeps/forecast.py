@@ -6,8 +6,6 @@ The trial runs in child processes; nothing here imports MXNet until it is measur
 from __future__ import annotations
 
 import heapq
-import resource
-import sys
 import time
 import timeit
 from dataclasses import dataclass, replace
@@ -22,10 +20,15 @@ from slsgd_mx.errors import DataError, RunError
 from slsgd_mx.runs.folder import KEPT_CHECKPOINTS
 from slsgd_mx.sweeps.plan import Plan, Step
 from slsgd_mx.sweeps.pool import Job, Pool
+from slsgd_mx.system.machine import peak_memory
 from slsgd_mx.system.processes import Message, Report
+from slsgd_mx.tasks.images.sizes import ImageSizes
+from slsgd_mx.tasks.lstm.sizes import Lstm
+from slsgd_mx.workloads import Sizes
 
 Network = Tuple  # equal for runs whose steps and exchanges cost the same
 STEPS = 6  # minibatches of the trial
+EVAL_BATCH = 250  # that of slsgd_mx.tasks.images.task, which imports MXNet
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,9 @@ class Measured:
     memory_bytes: float
     loaded: float = 1.0  # 0 if the data are missing: their loading and memory are not included
     slot_bytes: float = 0.0  # of the pushes of an epoch, if they are in a file
+    held_bytes: float = 0.0  # of those that are in memory
+    imported: float = 0.0  # seconds to import MXNet, in a process that has not done so
+    base_bytes: float = 0.0  # memory of such a process after that
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,13 @@ def measure(job: Message, report: Report) -> Message:
 
     The job of a child process.
     """
+    began = time.perf_counter()
     from slsgd_mx.core.algorithm import init_server, pull, push_values
     from slsgd_mx.core.model_server import ModelServer
     from slsgd_mx.system.mxnet import mx
     from slsgd_mx.tasks.build import build_task
 
+    imported, base = time.perf_counter() - began, peak_memory()
     config = RunConfig.from_json(job["config"])
     data_dir = Path(job["data_dir"]) if job.get("data_dir") else None
     loading, real = load(config, data_dir)  # kept in memory, as in the run itself
@@ -113,16 +121,20 @@ def measure(job: Message, report: Report) -> Message:
 
     first, _ = timed(lambda: (train(), task.evaluate(), mx.nd.waitall()))  # compiles the network
     training, evaluating = typical(3, train), typical(2, task.evaluate)
-    memory_unit = 1 if sys.platform == "darwin" else 1024
+    model_bytes = sum(value.size * 4 for value in task.values.values())
+    rows = small.k + settings_of(small).extra
     measured = {
         "ready": (building if real is None else loading) + max(0.0, first - training - evaluating),
         "step": training / STEPS,
         "evaluated": evaluating / small.sizes.evaluated,
         "exchange": typical(2, exchange),
-        "model_bytes": sum(value.size * 4 for value in task.values.values()),
-        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * memory_unit,
+        "model_bytes": model_bytes,
+        "memory_bytes": peak_memory(),
         "loaded": float(real is not None),
         "slot_bytes": server.slot_bytes,
+        "held_bytes": rows * model_bytes - server.slot_bytes,
+        "imported": imported,
+        "base_bytes": base,
     }
     return {"measured": measured}
 
@@ -149,9 +161,24 @@ def timed(call: Callable[[], Any]) -> Tuple[float, Any]:
     return time.perf_counter() - began, found
 
 
+def evaluated_at_once(sizes: Sizes, workers: int) -> float:
+    """What the busiest of several workers evaluates; the others wait for it.
+
+    Images are divided by batches, texts are not divided, and there are two of them.  Of another
+    workload worker 0 may have to evaluate everything.
+    """
+    if workers > 1 and isinstance(sizes, ImageSizes):
+        batches = sum(-(-count // EVAL_BATCH) for count in (sizes.loss_images, sizes.test_images))
+        return sizes.evaluated * -(-batches // workers) / batches
+    if workers > 1 and isinstance(sizes, Lstm):
+        return max(sizes.loss_batches, sizes.test_batches)
+    return sizes.evaluated
+
+
 def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
-    """The time to finish one run that ``workers`` workers train at once."""
+    """The time to finish one run that ``workers`` workers train and evaluate at once."""
     config, start = step.config, step.start
+    turns = -(-config.k // workers)  # devices that the busiest worker trains in an epoch
     passes = config.passes * config.sizes.steps_per_pass(config.n, config.batch_size)
     steps = passes if config.local_steps is None else mean(config.local_steps)
     evaluations = config.epochs // config.eval_every - start // config.eval_every
@@ -160,13 +187,27 @@ def seconds_of(step: Step, cost: Measured, workers: int = 1) -> float:
     return (
         cost.ready
         + warms_up * WARM_UP_PASSES * passes / config.passes * cost.step
-        + step.left * (config.k * steps * cost.step / workers + cost.exchange)
-        + evaluations * config.sizes.evaluated * cost.evaluated
+        + step.left * (turns * steps * cost.step + cost.exchange)
+        + evaluations * evaluated_at_once(config.sizes, workers) * cost.evaluated
     )
 
 
+def memory_of(cost: Measured, base: float, workers: int = 1, servers: int = 1) -> float:
+    """The memory of all processes of one run; ``base`` is that of one which only imported MXNet.
+
+    On a parameter server the servers have the pushes, and there is a scheduler.
+    """
+    if workers == 1:
+        return cost.memory_bytes
+    return workers * (cost.memory_bytes - cost.held_bytes) + cost.held_bytes + (servers + 1) * base
+
+
 def forecast(
-    plan: Plan, costs: Dict[Network, Measured], processes: int, workers: int = 1
+    plan: Plan,
+    costs: Dict[Network, Measured],
+    processes: int,
+    workers: int = 1,
+    servers: int = 1,
 ) -> Forecast:
     """The plan's time, the memory of its processes, and the space its folders will take.
 
@@ -174,14 +215,19 @@ def forecast(
     """
     steps = plan.to_do
     step_costs = [costs[network(step.config)] for step in steps]
-    seconds = {s.config: seconds_of(s, cost, workers) for s, cost in zip(steps, step_costs)}
+    # Only the first calibration of a process imports MXNet, and later ones find memory in use.
+    imported = max((cost.imported for cost in costs.values()), default=0.0)
+    base = min((cost.base_bytes for cost in costs.values()), default=0.0)
+    # On a parameter server the processes are those of one run, else they compute run after run.
+    each, once = (imported, 0.0) if workers > 1 else (0.0, imported)
+    seconds = {s.config: each + seconds_of(s, c, workers) for s, c in zip(steps, step_costs)}
     models = [cost.model_bytes for cost in step_costs]
-    memory = [cost.memory_bytes for cost in step_costs]
+    memory = [memory_of(cost, base, workers, servers) for cost in step_costs]
     slots = [cost.slot_bytes for cost in step_costs]
     busy = min(processes, len(steps))
     return Forecast(
-        finish_time(steps, seconds, processes),
-        busy * workers * max(memory, default=0.0),
+        once + finish_time(steps, seconds, processes),
+        busy * max(memory, default=0.0),
         sum(models)
         + busy * (KEPT_CHECKPOINTS * max(models, default=0.0) + max(slots, default=0.0)),
         all(cost.loaded for cost in step_costs),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import resource
+import sys
 from pathlib import Path
-from typing import Set
+from typing import Set, Union
 
 UP_TO_AVX = ("SSE41", "AVX")  # values of DNNL_MAX_CPU_ISA
 UP_TO_AVX2 = (*UP_TO_AVX, "AVX2")
@@ -26,6 +29,21 @@ def total_memory() -> float:
         except (OSError, ValueError):  # there is no such file, or no limit ("max")
             continue
     return total
+
+
+def peak_memory(process: Union[int, str] = "self") -> int:
+    """The most bytes of memory that this process has had at once; on Linux also of another one.
+
+    On Linux not ``ru_maxrss``: it begins with the peak of the process that started this one.
+    """
+    status = Path(f"/proc/{process}/status")
+    found = re.search(r"^VmHWM:\s*(\d+) kB", status.read_text() if status.exists() else "", re.M)
+    if found:
+        return 1024 * int(found[1])
+    if process != "self":
+        raise OSError(f"this system does not say how much memory process {process} has had")
+    usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage if sys.platform == "darwin" else 1024 * usage
 
 
 def cpu_field(*names: str) -> str:

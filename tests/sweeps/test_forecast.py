@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,10 +14,12 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.runs.prefix import prefix_of
 from slsgd_mx.runs.status import Outcome
 from slsgd_mx.sweeps.forecast import (
+    EVAL_BATCH,
     STEPS,
     Forecast,
     Measured,
     calibrate,
+    evaluated_at_once,
     finish_time,
     forecast,
     measure,
@@ -26,7 +28,9 @@ from slsgd_mx.sweeps.forecast import (
 )
 from slsgd_mx.sweeps.plan import Step, make_plan
 from slsgd_mx.sweeps.pool import Pool, Result
+from slsgd_mx.system.machine import peak_memory
 from slsgd_mx.system.slot_memory import VARIABLE
+from slsgd_mx.workloads import Sizes
 
 COST = Measured(
     ready=3.0, step=0.01, evaluated=0.001, exchange=0.5, model_bytes=100.0, memory_bytes=10.0
@@ -78,6 +82,32 @@ def test_a_language_model(tiny):
     """3 batches a device, 4 + 3 batches an evaluation."""
     one = step(tiny(epochs=2, eval_every=2, passes=2, warm_up=False))
     assert seconds_of(one, COST) == pytest.approx(3 + 2 * (4 * 6 * 0.01 + 0.5) + 7 * 0.001)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_workers_divide_training_and_evaluation(tiny, workers):
+    """Of 4 devices and 2 batches of images the busiest worker has 4, 2, 2, 1 and 2, 1, 1, 1."""
+    one = step(tiny(epochs=2, eval_every=2, warm_up=False))
+    devices, images = {1: (4, 100), 2: (2, 50), 3: (2, 50), 4: (1, 50)}[workers]
+    expected = 3 + 2 * (devices * 0.01 + 0.5) + images * 0.001
+    assert seconds_of(one, COST, workers) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize("tiny", ["cifar", "lstm"], indirect=True)
+def test_the_share_of_an_evaluation_is_that_of_the_task(tiny, tiny_task, workers):
+    images = dict(train_images=1_000, test_images=500, loss_images=750)
+    config = tiny(**images) if tiny().sizes.task == "cifar" else tiny()
+    parts = tiny_task(config).score_sizes(workers)
+    share = evaluated_at_once(config.sizes, workers) / config.sizes.evaluated
+    assert share == pytest.approx(max(parts) / sum(parts))
+
+
+def test_a_workload_that_does_not_divide_evaluations():
+    from slsgd_mx.tasks.images import task
+
+    assert EVAL_BATCH == task.EVAL_BATCH
+    assert evaluated_at_once(Sizes(), 3) == Sizes().evaluated == 1
 
 
 def ends(tiny, processes, *seconds, prefixes=()):
@@ -141,6 +171,58 @@ def test_a_plan(tiny, tmp_path):
     assert forecast(make_plan({}, tmp_path), {}, 2) == Forecast(0, 0, 0)  # nothing to do
 
 
+def test_only_the_servers_have_the_pushes_of_an_epoch(tiny, tmp_path):
+    plan = make_plan({"a": [tiny(), tiny(seed=1)]}, tmp_path)
+    cost = dataclasses.replace(COST, memory_bytes=500, held_bytes=100, base_bytes=130)
+    costs = {network(tiny()): cost}
+
+    def memory(**options):
+        return forecast(plan, costs, **options).memory_bytes
+
+    assert (memory(processes=1), memory(processes=2)) == (500, 1000)
+    alone = 2 * 400 + 100 + 2 * 130  # workers, the pushes on the server, and it and the scheduler
+    assert (memory(processes=1, workers=2), memory(processes=2, workers=2)) == (alone, 2 * alone)
+    assert memory(processes=1, workers=3, servers=2) == 3 * 400 + 100 + 3 * 130
+
+
+def test_processes_import_mxnet_once_on_a_parameter_server_for_each_run(tiny, tmp_path):
+    """A process that calibrates a second network has imported MXNet, and memory is in use."""
+    runs = [tiny(epochs=1), tiny(epochs=1, width=4)]
+    plan = make_plan({"a": runs}, tmp_path)
+    both = [
+        dataclasses.replace(COST, imported=2.0, base_bytes=130),
+        dataclasses.replace(COST, imported=0.0, base_bytes=400),
+    ]
+    costs = {network(run): cost for run, cost in zip(runs, both)}
+    without = forecast(plan, {key: COST for key in costs}, 1)
+    assert forecast(plan, costs, 1).seconds == pytest.approx(2 + without.seconds)
+    together = forecast(plan, costs, 1, workers=2)
+    without = forecast(plan, {key: COST for key in costs}, 1, workers=2)
+    assert together.seconds == pytest.approx(2 * 2 + without.seconds)
+    assert together.memory_bytes == without.memory_bytes + 2 * 130
+
+
+def test_the_peak_memory_of_a_process_is_its_own():
+    """It does not begin with the peak of the process that started it, as ``ru_maxrss`` does."""
+    small = "from slsgd_mx.system.machine import peak_memory; print(peak_memory())"
+    call = [sys.executable, "-c", small]
+    large = f"import subprocess; used = b'1' * 2**29; subprocess.run({call!r}, check=True)"
+    found = subprocess.run([sys.executable, "-c", large], stdout=subprocess.PIPE, check=True)
+    assert 2**22 < int(found.stdout) < 2**28 or sys.platform != "linux"
+    assert peak_memory() > 2**22
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells of other processes")
+def test_the_peak_memory_of_another_process():
+    call, pipe = [sys.executable, "-c", "print(flush=True); input()"], subprocess.PIPE
+    with subprocess.Popen(call, stdin=pipe, stdout=pipe) as other:
+        other.stdout.readline()  # Python has started
+        assert 2**20 < peak_memory(other.pid) < 2**28
+        other.communicate(b"\n")
+    with pytest.raises(OSError, match="does not say"):
+        peak_memory(other.pid)
+
+
 def test_costs_are_the_mean_of_all_processes(tiny, tmp_path):
     plan = make_plan({"a": [tiny(), tiny(seed=1), tiny(width=4)]}, tmp_path)
     asked = []
@@ -194,8 +276,8 @@ def test_a_calibration_is_in_seconds_and_bytes(tiny, monkeypatch):
     assert cost.loaded == 1  # its data are synthetic
     images = tiny(k=2).sizes.sample(2 * tiny().batch_size).evaluated
     assert cost.evaluated == 12.5 / images
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    assert used / 2 < cost.memory_bytes <= used or sys.platform != "linux"
+    assert 0 < cost.base_bytes <= cost.memory_bytes <= peak_memory()
+    assert cost.held_bytes == 2 * cost.model_bytes and 0 < cost.imported < took
 
 
 def test_pushes_that_exceed_their_memory_are_forecast_as_disk(tiny, tmp_path, monkeypatch):
@@ -203,6 +285,7 @@ def test_pushes_that_exceed_their_memory_are_forecast_as_disk(tiny, tmp_path, mo
     job = {"config": tiny(k=3).to_json(), "slot_folder": str(tmp_path)}
     cost = Measured(**measure(job, None)["measured"])
     assert cost.slot_bytes == 3 * cost.model_bytes and not list(tmp_path.iterdir())
+    assert cost.held_bytes == 0
     plan = make_plan({"a": [tiny(k=3), tiny(k=3, seed=1)]}, tmp_path)
     models = 2 + 2 * 2  # two runs, and two checkpoints of each
     two = forecast(plan, {network(tiny(k=3)): cost}, 2)
