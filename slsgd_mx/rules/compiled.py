@@ -58,24 +58,49 @@ def mean_of_ranks(rows: Sequence[np.ndarray], trimmed: int, nearest: int, out: n
         return False
     if not out.flags.writeable or not all(_readable(row, out.size) for row in (*rows, out)):
         return False
+    # The arrays, not only their addresses: an interrupt may end this function before a thread.
+    arrays = (*rows, out)
     pointers = (ctypes.c_void_p * k)(*[address(row) for row in rows])
     arguments = kernel.variant, pointers, k, int(trimmed), int(nearest)
-    failed: List[int] = []
 
     def compute(start: int, stop: int) -> None:
-        if kernel.run(*arguments, start, stop, address(out)):
-            failed.append(start)
+        if kernel.run(*arguments, start, stop, address(arrays[k])):
+            raise MemoryError(f"not enough memory to sort k={k} values of {BLOCK} coordinates")
 
-    first, *others = parts(out.size, min(thread_count(), k * out.size // LEAST))
-    threads = [threading.Thread(target=compute, args=part) for part in others]
-    for thread in threads:
-        thread.start()
-    compute(*first)
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise MemoryError(f"not enough memory to sort k={k} values of {BLOCK} coordinates")
+    in_threads(compute, parts(out.size, min(thread_count(), k * out.size // LEAST)))
     return True
+
+
+def in_threads(compute: Callable[[int, int], None], ranges: Sequence[Tuple[int, int]]) -> None:
+    """Compute ranges at the same time: the first in this thread, each of the others in its own.
+
+    A range whose thread cannot be started is computed in this thread.  An exception in any of them
+    is raised here, after all threads have ended unless an interrupt ends the wait for them.
+    """
+    errors: List[BaseException] = []
+
+    def attempt(start: int, stop: int) -> None:
+        try:
+            compute(start, stop)
+        except BaseException as error:
+            errors.append(error)
+
+    here, threads = [*ranges[:1]], []
+    try:
+        for part in ranges[1:]:
+            thread = threading.Thread(target=attempt, args=part)
+            try:
+                thread.start()
+                threads.append(thread)
+            except RuntimeError:  # "can't start new thread"
+                here.append(part)
+        for part in here:
+            compute(*part)
+    finally:
+        for thread in threads:
+            thread.join()
+    if errors:
+        raise errors[0]
 
 
 def parts(size: int, count: int) -> List[Tuple[int, int]]:

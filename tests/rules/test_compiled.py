@@ -1,7 +1,11 @@
 """The compiled kernel has the bits of the NumPy path, for every k, any values and any threads."""
 
+import contextlib
+import gc
 import math
 import os
+import threading
+import weakref
 from unittest import mock
 
 import numpy as np
@@ -10,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slsgd_mx.rules import compiled
-from slsgd_mx.rules.compiled import find_kernel, mean_of_ranks, parts
+from slsgd_mx.rules.compiled import find_kernel, in_threads, mean_of_ranks, parts
 from slsgd_mx.rules.medians import mean_nearest
 from slsgd_mx.rules.trimmed_mean import trimmed_mean_rows
 from slsgd_mx.system.libraries import VARIABLE
@@ -124,6 +128,75 @@ def test_parts_cover_every_coordinate_once(size, count):
     found = parts(size, count)
     assert 1 <= len(found) <= max(1, count)
     assert [i for part in found for i in range(*part)] == list(range(size))
+
+
+@needs_kernel
+def test_parts_without_a_thread_are_computed_in_the_calling_thread(monkeypatch):
+    rows = list(np.random.default_rng(4).standard_normal((12, 1000)).astype(np.float32))
+    expected, started = with_numpy(rows, 3).tobytes(), []
+    start = threading.Thread.start
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(compiled, "LEAST", 1)
+    monkeypatch.setattr(compiled, "thread_count", lambda: 4)
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    assert with_kernel(rows, 3).tobytes() == expected
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize("failing", [0, 5, 10])
+def test_an_exception_in_any_thread_reaches_the_caller_after_all_have_ended(failing):
+    ended = []
+
+    def compute(start, stop):
+        if start == failing:
+            raise MemoryError(f"{start} to {stop}")
+        ended.append(start)
+
+    with pytest.raises(MemoryError, match=f"{failing} to {failing + 5}"):
+        in_threads(compute, [(0, 5), (5, 10), (10, 15)])
+    assert {*ended} == {0, 5, 10} - {failing}
+
+
+def test_a_thread_that_an_interrupt_leaves_behind_keeps_the_rows(monkeypatch):
+    """The kernel reads them by their addresses."""
+    begun, go_on, threads = threading.Event(), threading.Event(), []
+
+    def run(variant, pointers, k, trimmed, nearest, start, stop, out):
+        if start:
+            threads.append(threading.current_thread())
+            begun.set()
+            go_on.wait(60)
+        return 0 if begun.wait(60) else 1
+
+    def interrupted(thread):
+        raise KeyboardInterrupt
+
+    def call():
+        rows = [np.zeros(128, np.float32) for _ in range(3)]
+        out = np.zeros(128, np.float32)
+        kept.extend(map(weakref.ref, (*rows, out)))
+        mean_of_ranks(rows, 1, 0, out)
+
+    kept = []
+    monkeypatch.setattr(compiled, "find_kernel", lambda: compiled.Kernel(run, 0, ""))
+    monkeypatch.setattr(compiled, "LEAST", 1)
+    monkeypatch.setattr(compiled, "thread_count", lambda: 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "join", interrupted)
+        with contextlib.suppress(KeyboardInterrupt):
+            call()
+    gc.collect()
+    assert [array() is not None for array in kept] == [True] * 4
+    go_on.set()
+    threads[0].join()
+    gc.collect()
+    assert [array() for array in kept] == [None] * 4
 
 
 @needs_kernel
