@@ -51,20 +51,21 @@ def run_epoch(
     """One epoch, t = 1..T; ``slots`` are those of S_t trained in this process (default: all)."""
     selected = select_devices(config, t)  # 4: S_t, k of n devices
     poisoned = select_poisoned(config, t)
-    silent = select_silent(config, t, poisoned)
-    attackers = [int(slot) for slot in poisoned if slot not in silent]
-    idle = [] if attackers_train(config, len(poisoned)) else attackers
+    silent = set(select_silent(config, t, poisoned))
+    attackers = [slot for slot in poisoned.tolist() if slot not in silent]
+    bad = set(attackers)
+    idle = set() if attackers_train(config, len(poisoned)) else bad
     for slot in range(config.k) if slots is None else slots:  # 5: for all i in S_t
         if slot in attackers[:1]:
             push_target(config, task, server)
-        device, bad = int(selected[slot]), slot in poisoned
-        if slot in silent or (bad and slot in idle):
+        if slot in silent or slot in idle:
             continue
+        device, q = int(selected[slot]), len(poisoned) if slot in bad else 0
         pull(task, server)  # 6-7: x_{t,0}^i <- x_{t-1}
-        if bad:
+        if q:
             prepare_attack(t, slot, device, config, task, server)
-        local_sgd(t, device, config, task, bad)  # 8-11: H_t^i steps
-        push(t, device, slot, config, task, server, bad)  # 12
+        local_sgd(t, device, config, task, q)  # 8-11: H_t^i steps
+        push(t, device, slot, config, task, server, q)  # 12
     update = server.update(config.alpha_at(t), attackers)  # 14-15: aggregate, moving average
     trained = [slot for slot in update.arrived if slot not in idle]
     steps = sum(local_iterations(t, int(selected[s]), config, task) for s in trained)
@@ -153,12 +154,15 @@ def prepare_attack(
         push_values(task.values, config.k + slot, server)
 
 
-def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool) -> None:
-    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may train on poisoned data and boost."""
-    poison = poison_of(t, device, config, task) if poisoned else None
+def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: int) -> None:
+    """Lines 8-11: H_t^i steps of SGD; a poisoned worker may train on poisoned data and boost.
+
+    ``poisoned`` is the number of poisoned workers in the epoch if this is one of them, else 0.
+    """
+    poison = poison_of(t, device, config, task, poisoned) if poisoned else None
     steps = local_iterations(t, device, config, task)
     seed = integer_seed(config.seed, "train", t, device)
-    boosted = poisoned and config.boost != 1
+    boosted = poisoned > 0 and config.boost != 1
     start = {key: value.copy() for key, value in task.values.items()} if boosted else {}
     task.train(device, steps, config.gamma, seed, poison)
     for key in start:
@@ -166,14 +170,15 @@ def local_sgd(t: int, device: int, config: RunConfig, task: Task, poisoned: bool
             boost(task.values[key], start[key], config.boost)
 
 
-def poison_of(t: int, device: int, config: RunConfig, task: Task) -> Optional[Poison]:
+def poison_of(t: int, device: int, config: RunConfig, task: Task, q: int) -> Optional[Poison]:
     """What a poisoned worker does to its device's data; None: nothing."""
     attack = find_attack(config.attack).entry
     if attack.samples is not None:
-        context = _context(config, task, "samples", t, device)
+        context = _context(config, task, "samples", t, device, q)
         return PoisonSamples(partial(attack.samples, context=context))
     if attack.labels is not None:
-        return partial(attack.labels, context=_context(config, task, "labels", t, device))
+        context = _context(config, task, "labels", t, device, q)
+        return partial(attack.labels, context=context)
     return None
 
 
@@ -190,11 +195,14 @@ def boost(value: Array, start: Array, factor: float) -> None:
 
 
 def push(
-    t: int, device: int, slot: int, config: RunConfig, task: Task, server: Server, poisoned: bool
+    t: int, device: int, slot: int, config: RunConfig, task: Task, server: Server, poisoned: int
 ) -> None:
-    """Line 12: push the trained model, altered by the attack if the worker is poisoned."""
+    """Line 12: push the trained model, altered by the attack if the worker is poisoned.
+
+    ``poisoned``: as for ``local_sgd``.
+    """
     attack = find_attack(config.attack).entry.model if poisoned else None
-    context = _context(config, task, "model", t, device) if attack is not None else None
+    context = None if attack is None else _context(config, task, "model", t, device, poisoned)
     for key, value in task.values.items():
         value = as_pushed(value)
         if attack is not None:
@@ -217,8 +225,10 @@ def as_pushed(value: Array) -> mx.nd.NDArray:
     return mx.nd.array(np.atleast_1d(value), dtype=np.float32)
 
 
-def _context(config: RunConfig, task: Task, purpose: str, t: int, device: int) -> AttackContext:
+def _context(
+    config: RunConfig, task: Task, purpose: str, t: int, device: int, q: int
+) -> AttackContext:
     rng = stream(config.seed, f"attack-{purpose}", t, device)
-    q, scale = len(select_poisoned(config, t)), config.attack_scale or 0.0
+    scale = config.attack_scale or 0.0
     parameters = find_attack(config.attack).parameters if config.attacked else {}
     return AttackContext(config.k, q, task.classes, scale, rng, parameters, t, task.largest)

@@ -277,6 +277,22 @@ def test_negation_drags_the_mean_to_q_over_k_times_c(tiny, task, x0):
             np.testing.assert_allclose(defended[key], x0[key], atol=1e-4)
 
 
+def test_poisoned_slots_are_drawn_once_an_epoch_and_counted(tiny, task, x0, monkeypatch):
+    """With a fixed number of poisoned devices, drawing them takes time proportional to n."""
+    config = tiny(poisoned_devices=5, attack="gaussian", attacker_start="pulled")
+    drawn, counted, select = [], [], algorithm.select_poisoned
+
+    def count(x, context):
+        counted.append(context.q)
+        return x
+
+    monkeypatch.setattr(algorithm, "select_poisoned", lambda c, t: drawn.append(t) or select(c, t))
+    monkeypatch.setitem(ATTACKS, "gaussian", replace(ATTACKS["gaussian"], model=count))
+    one_epoch(config, task, x0, 1)
+    q = len(select(config, 1))
+    assert drawn == [1] and q > 1 and counted == [q] * q * len(x0)
+
+
 # ---- special cases -------------------------------------------------------------------------
 
 
