@@ -105,6 +105,18 @@ def test_initialisers_and_constants_are_part_of_the_structure():
     assert len({structure_of(net) for net in others}) == 3
 
 
+def test_the_structure_does_not_depend_on_how_often_a_network_was_traced(tmp_path):
+    """MXNet counts the uses of running statistics: without care, every task had another digest."""
+    net = dense(5)
+    net.add(nn.BatchNorm(), nn.Dense(3))
+    task = own_task(net)
+    config = RunConfig(sizes=task.sizes, **TINY)
+    train(config, tmp_path / "run", task=task)
+    again = own_task(net)
+    assert again.sizes == task.sizes
+    assert train(config, tmp_path / "run", task=again).resumed_from == 2
+
+
 @pytest.mark.parametrize(
     "net, said",
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def structure_of(net: mx.gluon.HybridBlock) -> str:
     from slsgd_mx.tasks.gluon import parameters_by_place
 
     graph = json.loads(net(mx.sym.var("data")).tojson())
-    nodes = [[node["op"], node.get("attrs", {}), node["inputs"]] for node in graph["nodes"]]
+    nodes = [[node["op"], node.get("attrs", {}), _edges(node["inputs"])] for node in graph["nodes"]]
     for operator, attributes, _ in nodes:
         if operator == "null":
             attributes.pop("__init__", None)
@@ -116,8 +116,17 @@ def structure_of(net: mx.gluon.HybridBlock) -> str:
         [place, list(p.shape), p.grad_req, _initial(p)]
         for place, p in parameters_by_place(net).items()
     ]
-    text = json.dumps([nodes, graph["heads"], parameters], sort_keys=True)
+    text = json.dumps([nodes, _edges(graph["heads"]), parameters], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _edges(entries: List[List[int]]) -> List[List[int]]:
+    """Entries of a graph (node, output, version), all with version 0.
+
+    The version counts how often operators took a variable that they write to, such as a running
+    mean: it grows whenever the network is traced.
+    """
+    return [[node, output, 0] for node, output, *_ in entries]
 
 
 def _initial(parameter: mx.gluon.Parameter) -> str:
