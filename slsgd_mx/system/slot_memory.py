@@ -1,7 +1,7 @@
 """Memory for pushes: in this process up to a limit, beyond it in a file that is mapped.
 
-The file has no name, or loses it as soon as it is mapped, so that it is gone when the process ends,
-however it ends.  Its space is reserved at once: a full disk is an error before anything is
+The file has no name, or loses it before anything is in it, so that it is gone when the process
+ends, however it ends.  Its space is reserved at once: a full disk is an error before anything is
 computed, and not a crash while a page is written.
 """
 
@@ -17,7 +17,7 @@ from typing import IO, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from slsgd_mx.errors import ConfigError
-from slsgd_mx.system.files import disk_errors
+from slsgd_mx.system.files import disk_errors, warn
 from slsgd_mx.system.libraries import address
 from slsgd_mx.system.machine import total_memory
 
@@ -25,8 +25,10 @@ VARIABLE = "SLSGD_MX_SLOT_MEMORY"
 SHARE = 0.25  # of the machine's memory, if the variable is not set
 SHARERS = "SLSGD_MX_SLOT_PROCESSES"  # set for children: how many processes divide that share
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-LEFTOVERS = "slots.*.tmp"  # a crash may leave it where files cannot be made without a name
+LEFTOVERS = "slots.*.tmp"  # an empty file, if a crash hits the instant in which it has a name
+IN_MEMORY = ("tmpfs", "ramfs")  # file systems
 PIECE = 1 << 24  # bytes
+MOUNTS = Path("/proc/self/mountinfo")
 
 
 def read_size(text: str) -> float:
@@ -121,6 +123,12 @@ def map_file(folder: Path, count: int, what: str) -> mmap.mmap:
     prefix, _, suffix = LEFTOVERS.partition("*")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        kind = file_system(folder)
+        if kind in IN_MEMORY:
+            warn(
+                f"{what} need {count / 1e9:.1f} GB in {folder}, which is in memory, too ({kind}): "
+                "choose a folder on a disk with --slot-folder (dist server) or --out (a run)"
+            )
         try:
             with tempfile.TemporaryFile(dir=folder, prefix=prefix, suffix=suffix) as file:
                 _reserve(file, count)
@@ -128,6 +136,21 @@ def map_file(folder: Path, count: int, what: str) -> mmap.mmap:
         except OSError as error:
             why = f"{error.strerror or error} ({what} need {count / 1e9:.1f} GB there)"
             raise OSError(error.errno, why) from error
+
+
+def file_system(folder: Path) -> str:
+    """The kind of file system that a folder is on, such as "ext4"; "" if the system does not say.
+
+    Linux lists for every mount its device, and after a dash the kind (``man proc_pid_mountinfo``).
+    """
+    try:
+        device = os.stat(folder).st_dev
+        mounts = MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = (line.partition(" - ")[2].split() for line in mounts if line.split()[2:3] == [number])
+    return next((kind[0] for kind in kinds if kind), "")
 
 
 def _reserve(file: IO[bytes], count: int) -> None:

@@ -1,5 +1,6 @@
 """Memory for pushes: the limit, files without a name, pages that leave the memory, full disks."""
 
+import errno
 import math
 import os
 from contextlib import contextmanager
@@ -122,11 +123,65 @@ def test_without_a_folder_everything_is_in_memory(no_memory):
     assert not memory.mapped
 
 
-def test_the_file_has_no_name(tmp_path, no_memory):
+@pytest.mark.parametrize("unnamed", [True, False], ids=["unnamed", "unlinked"])
+def test_the_file_has_no_name(tmp_path, no_memory, monkeypatch, unnamed):
+    """Where files cannot be made without one, it loses it at once: nothing is left after a kill."""
+    if not unnamed:
+        forbid_unnamed_files(monkeypatch)
     memory = SlotMemory(tmp_path / "made" / "as needed")
     array = memory.zeros(3, 1000)
     array[:] = 7
     assert list((tmp_path / "made" / "as needed").iterdir()) == []
+
+
+def forbid_unnamed_files(monkeypatch):
+    """Let the file system refuse O_TMPFILE, as some do."""
+    flag, make = getattr(os, "O_TMPFILE", 0), os.open
+
+    def refusing(path, flags, *arguments, **options):
+        if flag and flags & flag == flag:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return make(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refusing)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "tmpfs"])
+def test_a_file_in_memory_is_warned_about(tmp_path, no_memory, monkeypatch, capfd, kind):
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        f"22 1 0:0 / /proc rw - proc proc rw\n23 1 {os.major(device)}:{os.minor(device)} / "
+        f"/a\\040b rw,relatime shared:1 master:2 - {kind} none rw\n"
+    )
+    monkeypatch.setattr(slot_memory, "MOUNTS", mounts)
+    assert slot_memory.file_system(tmp_path) == kind
+    SlotMemory(tmp_path).zeros(3, 1000)
+    warned = capfd.readouterr().err
+    assert (
+        warned == ""
+        if kind == "ext4"
+        else warned
+        == (
+            f"warning: 3 pushes of 1000 values need 0.0 GB in {tmp_path}, which is in memory, too "
+            "(tmpfs): choose a folder on a disk with --slot-folder (dist server) or --out (a run)\n"
+        )
+    )
+
+
+def test_nothing_is_said_of_file_systems_that_the_system_does_not_name(tmp_path, monkeypatch):
+    assert slot_memory.file_system(tmp_path / "missing") == ""
+    for name, text in (("empty", ""), ("odd", "22 1\n\n22 1 0:0\n")):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(slot_memory, "MOUNTS", tmp_path / name)
+        assert slot_memory.file_system(tmp_path) == ""
+    monkeypatch.setattr(slot_memory, "MOUNTS", tmp_path / "none")
+    assert slot_memory.file_system(tmp_path) == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs /proc")
+def test_the_file_system_of_proc():
+    assert slot_memory.file_system(Path("/proc/self")) == "proc"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
