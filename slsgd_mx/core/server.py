@@ -209,8 +209,9 @@ class Server(abc.ABC):
         if self.settings.attack is None:
             return None
         attack = find_attack(self.settings.attack).entry
+        colluding = set(poisoned)
         able = tuple(s for s in poisoned if s in finite or "own" not in attack.needs)
-        honest = tuple(s for s in sorted(finite) if finite[s] and s not in poisoned)
+        honest = tuple(s for s in sorted(finite) if finite[s] and s not in colluding)
         return Plot(t, able, honest) if able and len(honest) >= attack.honest else None
 
     @abc.abstractmethod
