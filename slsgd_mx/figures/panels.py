@@ -48,11 +48,34 @@ def metric_curve(label: str, runs: Repeats, metric: str) -> Curve:
 def line_curve(
     line: Line, outcomes: Dict[RunConfig, Outcome], metric: str, style: int, remark: str
 ) -> Curve:
-    """The curve of the stored seeds."""
-    runs = [outcomes[run].rows for run in line.runs if outcomes[run].rows]
+    """The curve of the stored seeds, with a cross where one diverged."""
+    runs, diverged = [], []
+    for run in line.runs:
+        rows = outcomes[run].rows
+        if rows and outcomes[run].state == "diverged":
+            diverged.append(float(rows[-1]["epoch"]))
+            rows = carried_on(rows, metric, run.evaluations(run.epochs, run.epochs))
+        runs += [rows] * bool(rows)
     empty = Curve(line.label, np.array([]), np.zeros((1, 0)))
     curve = metric_curve(line.label, runs, metric) if runs else empty
-    return replace(curve, style=style, remark=remark)
+    return replace(curve, style=style, remark=remark, diverged=tuple(sorted({*diverged})))
+
+
+def carried_on(rows: Sequence[Row], metric: str, evaluations: Sequence[int]) -> List[Row]:
+    """The rows of a run that diverged, and those that are drawn in place of the ones it lacks.
+
+    A run that diverges is stopped. For pictures alone, its last value stays to the end, from the
+    evaluation in which it diverged or else the next one; a loss that is NaN there is infinite.
+
+    >>> rows = [{"epoch": "2", "loss": "0.5"}, {"epoch": "3", "loss": "nan"}]
+    >>> carried_on(rows, "loss", [2, 4, 6])[1:]
+    [{'epoch': '4', 'loss': 'inf'}, {'epoch': '6', 'loss': 'inf'}]
+    """
+    end, last = int(rows[-1]["epoch"]), float(rows[-1][metric])
+    if math.isnan(last) and not metric.endswith("accuracy"):  # of which more is better
+        last = math.inf
+    later = [{"epoch": str(epoch), metric: repr(last)} for epoch in evaluations if epoch >= end]
+    return [*rows[:-1], *later]
 
 
 def remarks_on(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FENCE = 3.0  # points farther out than this many reaches are left out, see `frame`
 _FEW = 25  # a curve of at most this number of points has a marker at each
 _TICKED = 6  # at most this number of places on the x-axis have a tick each
+_ABOVE = 6.0  # points (1/72 inch) from the frame to the middle of a cross above it
 _HUGE = 1e100  # treated as infinite: arithmetic on it overflows
 
 
@@ -44,6 +45,7 @@ class Curve:
     style: int | None = None
     remark: str = ""  # for the legend
     summary: np.ndarray | None = None  # minimum, mean and maximum, if not those of all repeats
+    diverged: Sequence[float] = ()  # the places where repeats diverged: a cross at each
 
     def __post_init__(self) -> None:
         x, y = np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
@@ -71,6 +73,10 @@ class Panel:
     zoom: bool = False  # the legend names only curves that end outside
     outside: str = "leaves the panel"  # what the legend says of such a curve
     triangles: str = "Triangles at the edge: the curve is beyond the panel there."  # small print
+    crosses: str = (  # small print, too
+        "Cross: a repeat diverged and stopped; its last accuracy stays, "
+        "its loss counts as infinite."
+    )
     dots: bool = False  # curves side by side, with a bar and dots for repeats instead of a band
     own_legend: bool = False  # to the right of the panel, apart from the figure's
 
@@ -144,7 +150,7 @@ def draw(
     path : path or sequence of paths
         Ending in .png or .svg; missing folders are made, a file appears whole or not at all.
     note : str, optional
-        Small print below the legend; it also explains line and band, dots and triangles.
+        Small print below the legend; it also explains line and band, dots, crosses and triangles.
     columns : int, optional
         Panels in a row, 2 by default.
 
@@ -185,8 +191,10 @@ def composed(
     with new_figure(max(4.7 * columns, 6.6), 3.1 * -(-len(panels) // columns)) as figure:
         axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False).ravel()
         entries: dict[str, list[str]] = {}  # of the figure's legend: label -> remarks
+        lift = max(map(_lift, panels))  # one for all, so that titles side by side are level
         for ax, panel in zip(axes, panels):
-            leaving = _draw_panel(ax, panel, looks)
+            leaving = _draw_panel(ax, panel, looks, lift)
+            notes += [panel.crosses] if any(len(curve.diverged) for curve in panel.curves) else []
             notes += [panel.triangles] if leaving else []
             named: dict[str, list[str]] = {} if panel.own_legend else entries
             for curve in panel.curves:
@@ -205,7 +213,8 @@ def composed(
 def _ends_early(curve: Curve) -> bool:
     """Whether some repeats have points beyond those of another, where there is no mean."""
     known = ~np.isnan(curve.y)
-    return curve.summary is None and bool((known.any(axis=0) & ~known.all(axis=0))[-1:].any())
+    drawn = known.all(axis=0) if curve.summary is None else ~np.isnan(curve.summary[1])
+    return bool((known.any(axis=0) & ~drawn)[-1:].any())
 
 
 def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[list, list[str]]:
@@ -219,13 +228,17 @@ def _legend_of(entries: dict[str, list[str]], looks: dict[str, int]) -> tuple[li
     return [Line2D([], [], **look(looks[label])) for label in entries], labels
 
 
-def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
-    """Draw one panel; return the labels of the curves that leave it."""
+def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int], lift: float) -> set[str]:
+    """Draw one panel, what is above its frame ``lift`` points higher.
+
+    Return the labels of the curves that leave it.
+    """
     bands = [band(curve) for curve in panel.curves]
     ylim = heights(panel, bands)
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale=panel.yscale, ylim=ylim)
     ax.set_xscale(panel.xscale)
-    ax.set_title(textwrap.fill(panel.title, 50), pad=6 if panel.decay_epoch is None else 18)
+    pad = lift + (6 if panel.decay_epoch is None else 18)
+    ax.set_title(textwrap.fill(panel.title, 50), pad=pad)
     if panel.dots:  # room for what stands aside
         places = np.concatenate([curve.x for curve in panel.curves])
         margin = 0.1 * np.ptp(places) or 0.1
@@ -240,12 +253,13 @@ def _draw_panel(ax: Axes, panel: Panel, looks: dict[str, int]) -> set[str]:
         _draw_curve(ax, curve, each, ylim, style, aside if panel.dots else None)
         _mark_exits(ax, curve.x, up, 1, style, aside)
         _mark_exits(ax, curve.x, down, 0, style, aside)
+        _draw_crosses(ax, *crosses(curve, each[1], ylim), style, aside)
     _set_ticks(ax, panel)
     left, right = ax.get_xlim()
     if panel.decay_epoch is not None and left <= panel.decay_epoch <= right:
         ax.axvline(panel.decay_epoch, color=GREY, lw=0.9, ls=(0, (1, 2)))
         place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        place.update(xytext=(0, 4), ha="center", size=8, color=GREY)
+        place.update(xytext=(0, 4 + lift), ha="center", size=8, color=GREY)
         ax.annotate("α decays", (panel.decay_epoch, 1), **place)
     return {curve.label for curve in leaving}
 
@@ -278,11 +292,11 @@ def _set_ticks(ax: Axes, panel: Panel) -> None:
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
 
 
-def _aside(ax: Axes, points: float) -> Transform:
-    """So many points (1/72 inch) to the right."""
+def _aside(ax: Axes, points: float, up: float = 0) -> Transform:
+    """So many points (1/72 inch) to the right, and up."""
     from matplotlib.transforms import ScaledTranslation
 
-    return ScaledTranslation(points / 72, 0, ax.figure.dpi_scale_trans)
+    return ScaledTranslation(points / 72, up / 72, ax.figure.dpi_scale_trans)
 
 
 def _mark_exits(
@@ -299,6 +313,40 @@ def _mark_exits(
     where = ax.get_xaxis_transform() + _aside(ax, aside)
     caret.update(transform=where, clip_on=False, in_layout=False)
     ax.plot(x, np.full(len(x), edge), **{**look(style), **caret})
+
+
+def _lift(panel: Panel) -> float:
+    """The room that crosses need above the frame, in points."""
+    bands = [band(curve) for curve in panel.curves]
+    ylim = heights(panel, bands)
+    places = [crosses(curve, each[1], ylim) for curve, each in zip(panel.curves, bands)]
+    return 2 * _ABOVE if any(np.isnan(height).any() for _, height in places) else 0.0
+
+
+def crosses(
+    curve: Curve, mean: np.ndarray, ylim: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where repeats diverged, and how high the curve is there: NaN if it is not in the panel."""
+    x = np.asarray(curve.diverged, dtype=float)
+    if not len(curve.x):
+        return x, np.full(len(x), np.nan)
+    height = np.interp(x, curve.x, mean)  # a repeat may diverge between two points of the curve
+    return x, np.where((ylim[0] <= height) & (height <= ylim[1]), height, np.nan)
+
+
+def _draw_crosses(ax: Axes, x: np.ndarray, height: np.ndarray, style: int, aside: float) -> None:
+    """Put crosses on the curve, or above the frame, which carets touch from within."""
+    from matplotlib.patheffects import withStroke
+
+    colour, outside = look(style)["color"], np.isnan(height)
+    cross = {"marker": "x", "markersize": 7, "markeredgewidth": 1.8, "linestyle": "", "zorder": 5}
+    cross.update(color=colour, path_effects=[withStroke(linewidth=4, foreground="white")])
+    if not outside.all():
+        ax.plot(x[~outside], height[~outside], clip_on=False, **cross)
+    if outside.any():
+        where = ax.get_xaxis_transform() + _aside(ax, aside, up=_ABOVE)
+        cross.update(transform=where, clip_on=False, in_layout=False)
+        ax.plot(x[outside], np.ones(outside.sum()), **cross)
 
 
 def _marked(points: int, style: int) -> slice:

@@ -8,7 +8,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -55,6 +55,15 @@ class StoredRun:
     sizes: Any = None
     poisoned_devices: Optional[int] = None  # how many are selected on average is unknown
     alpha_schedule: str = "unknown"  # so that no epoch is marked as that of the decay
+    evaluated: Tuple[int, ...] = ()  # the epochs of runs that reached the figure's last one
+
+    @property
+    def epochs(self) -> int:
+        return max(self.evaluated, default=0)
+
+    def evaluations(self, until: int, most: int) -> List[int]:
+        """As of a RunConfig."""
+        return [epoch for epoch in self.evaluated if epoch <= until][:most]
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,15 @@ def _by_run(rows: List[Row], name: str) -> Dict[StoredRun, List[Row]]:
             sizes,
         )
         found.setdefault(run, []).append(row)
-    return found
+    evaluated = _evaluated(found.values()) if "epoch" in rows[0] else ()
+    return {replace(run, evaluated=evaluated): lines for run, lines in found.items()}
+
+
+def _evaluated(runs: Iterable[Sequence[Row]]) -> Tuple[int, ...]:
+    """The epochs of the runs that were not stopped: those with the last epoch of all."""
+    epochs = [[int(row["epoch"]) for row in rows] for rows in runs]
+    last = max(each[-1] for each in epochs)
+    return tuple(sorted({epoch for each in epochs if each[-1] == last for epoch in each}))
 
 
 def _metric_panels(name: str, runs: Dict[StoredRun, List[Row]]) -> List[Panel]:

@@ -34,7 +34,8 @@ def used_panels(
             if not known:
                 continue
             found = by_epoch(list(known.values()))
-            ends = min(rows[-1].epoch for rows in known.values())  # of the first that diverged
+            # What a rule would use of the pushes after a divergence is unknown: the line ends.
+            ends = min(rows[-1].epoch for rows in known.values())
             attacked = any(row.poisoned for each in known.values() for row in each)
             for name, (epochs, values) in found.items():
                 if attacked or name != "poisoned_used":

@@ -18,10 +18,12 @@ from slsgd_mx.figures import build, style
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.captions import plain
 from slsgd_mx.figures.declarations import FIGURES, file_name, full_title, legend
+from slsgd_mx.figures.panels import line_curve
 from slsgd_mx.figures.plot import band
 from slsgd_mx.figures.stored import read_figure
 from slsgd_mx.figures.variants import Variant, groups, runs_of
 from slsgd_mx.runs.prefix import prefix_of
+from slsgd_mx.runs.status import Outcome
 
 SMALL = Variant("smoke", {"epochs": 8, "eval_every": 2}, repeats=2)
 
@@ -139,15 +141,52 @@ def test_a_figure_without_any_run_is_an_error(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_diverged_run_is_drawn_to_its_end_and_named(tmp_path, drawn):
+@pytest.mark.parametrize("last, drawn_on", [(9.0, 9.0), (math.inf, math.inf), (math.nan, math.inf)])
+def test_a_diverged_run_is_named_and_carried_on_in_the_picture_alone(
+    last, drawn_on, tmp_path, drawn
+):
     one = replace(SMALL, repeats=1)
     bad = next(run for run in runs_of(FIGURES["fig12"], one) if run.q and not run.b)
     for run in runs_of(FIGURES["fig12"], one):
-        store_run(tmp_path, run, [5, 9] if run == bad else [5, 4, 3, 2], diverged=run == bad)
-    assert draw_figure("fig12", one, tmp_path, tmp_path / "out").missing == []
-    curve = drawn[0][0][0].curves[1]
-    assert (curve.label, curve.remark) == ("FedAvg", "diverged")
-    assert curve.y.tolist() == [[5, 9]]
+        store_run(tmp_path, run, [5, last] if run == bad else [5, 4, 3, 2], diverged=run == bad)
+    done = draw_figure("fig12", one, tmp_path, tmp_path / "out")
+    assert done.missing == []
+    rows = [row for row in read(done.files[-1]) if row["curve"] == "FedAvg"]
+    assert [(row["epoch"], row["train_loss"]) for row in rows] == [("2", "5.0"), ("4", str(last))]
+    stored = read_figure("fig12", done.files[-1])  # as the report has it
+    for panel in [*drawn[0][0], *stored.panels]:
+        curve = panel.curves[1]
+        assert (curve.label, curve.remark) == ("FedAvg", "diverged")
+        assert curve.x.tolist() == [2, 4, 6, 8] and curve.diverged == (4.0,)
+        assert curve.y.tolist() == [[5, *[drawn_on] * 3]]
+        assert [each.diverged for each in panel.curves].count(()) == len(panel.curves) - 1
+
+
+def test_a_repeat_that_diverges_does_not_end_the_curve_of_the_others():
+    """It may diverge between evaluations, before the first one, or have no known accuracy."""
+    line = groups(FIGURES["fig11"], SMALL)[""][0]
+    found = {run: Outcome("done", 8, points(2, 4, 6, 8)) for run in line.runs}
+    found[line.runs[1]] = Outcome("diverged", 5, points(2, 4, 5))
+    curve = line_curve(line, found, "train_loss", 3, "remark")
+    assert curve.x.tolist() == [2, 4, 6, 8] and curve.diverged == (5.0,)
+    assert curve.y.tolist() == [[2, 4, 6, 8], [2, 4, math.inf, math.inf]]
+    assert line_curve(line, found, "test_loss", 3, "").y[1].tolist() == [2, 4, 5, 5]
+    assert line_curve(line, found, "test_accuracy", 3, "").y[1, :2].tolist() == [2, 4]
+    assert np.isnan(line_curve(line, found, "test_accuracy", 3, "").y[1, 2:]).all()
+    found[line.runs[1]] = Outcome("diverged", 1, points(1))
+    early = line_curve(line, found, "test_loss", 3, "")
+    assert early.y[1].tolist() == [1] * 4 and early.diverged == (1.0,)
+    found[line.runs[1]] = Outcome("begun", rows=points(2, 4))
+    assert np.isnan(line_curve(line, found, "test_loss", 3, "").y[1, 2:]).all()
+
+
+def points(*epochs):
+    """Rows whose metrics are their epoch; in the last, train_loss and accuracy may be NaN."""
+    rows = [{"epoch": str(t), "test_loss": str(t)} for t in epochs]
+    for row in rows:
+        lost = "nan" if row is rows[-1] and epochs[-1] < 8 else row["epoch"]
+        row.update(train_loss=lost, test_accuracy=lost)
+    return rows
 
 
 def store_begun(home, run, epoch):
@@ -213,7 +252,8 @@ def test_a_run_whose_prefix_diverged_diverged(tmp_path, drawn):
     store_run(tmp_path, prefix_of(ideal), [7], diverged=True)
     draw_figure("fig11", one, tmp_path, tmp_path / "out")
     curve = drawn[0][0][0].curves[0]
-    assert (curve.remark, curve.y.tolist()) == ("diverged", [[7]])
+    assert (curve.remark, curve.y.tolist()) == ("diverged", [[7] * 4])
+    assert curve.x.tolist() == [2, 4, 6, 8] and curve.diverged == (2.0,)
 
 
 def test_an_unfinished_curve_does_not_widen_a_zoom(tmp_path, drawn):

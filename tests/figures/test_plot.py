@@ -113,11 +113,12 @@ WILD = {
     "subnormal": ([1, 2], [5e-324, 5e-324]),
     "one repeat of three diverged": ([1, 2], [[1, 2], [1, np.nan], [1, np.inf]]),
 }
+CROSSED = {"all nan": (1, 2), "all inf": (2,), "no point": (1,), "1e30": (1, 1.5, 3)}
 
 
 @pytest.mark.parametrize("name", WILD)
 def test_wild_values_do_not_crash(tmp_path, name):
-    wild = Curve(name, *WILD[name])
+    wild = Curve(name, *WILD[name], diverged=CROSSED.get(name, ()))
     beside = [Curve("fine", EPOCHS, FALLING), wild]
     panels = [a_panel(wild, decay_epoch=2), a_panel(wild, yscale="log"), a_panel(*beside)]
     draw(panels, tmp_path / "fig.png", columns=3)
@@ -204,10 +205,13 @@ def test_the_small_print_explains_what_is_drawn(monkeypatch, tmp_path):
     y = np.array([[1.0, 2.0], [2.0, 3.0]])
     kept, cut = (Curve("c", [1, 2], y) for _ in range(2))
     lost = Curve("lost", [1, 2], [[1.0, np.nan], [2.0, 2.0]])
+    some = Curve("of those known", [1, 2], lost.y, summary=plot.band_of_known(lost.y))
+    ended = Curve("ended", [1, 2], lost.y, summary=np.array([[1.0, np.nan]] * 3))
     both = [a_panel(cut, ylim=(0, 2)), a_panel(kept, dots=True)]
-    for panels in ([a_panel(kept)], both, [a_panel(lost)]):
+    for panels in ([a_panel(kept)], both, [a_panel(lost)], [a_panel(some)], [a_panel(ended)]):
         draw(panels, tmp_path / "fig.png", note="Data.")
-    assert notes == [
+    assert notes[3:] == [notes[0], notes[2]]
+    assert notes[:3] == [
         "Line: mean of 2 repeats; band: minimum to maximum. Data.",
         "Line: mean of 2 repeats; band or bar: minimum to maximum; dots: single repeats. "
         "Triangles at the edge: the curve is beyond the panel there. Data.",
@@ -223,6 +227,49 @@ def test_a_zoom_names_only_curves_that_end_outside(monkeypatch, tmp_path):
     assert labels == ["fine", "high (above the zoom)"]
     failed = Curve("failed", [1, 2, 3], [[0.5, 9, np.nan], [0.5, 9, 9]])  # one repeat diverged
     assert plot.beyond(band(failed), (0, 1), True).tolist() == [[False] * 3, [False, True, False]]
+
+
+def drawn_crosses(figure, ax):
+    """The places of crosses, and their height in the panel or how far above it they begin."""
+    frame, half = ax.get_window_extent(), 7 / 2 * figure.dpi / 72
+    for line in ax.lines:
+        if line.get_marker() == "x":
+            assert line.get_color() == look(1)["color"]
+            _, pixels = line.get_transform().transform(line.get_xydata()).T
+            for x, y, pixel in zip(*line.get_data(), pixels):
+                words = [text.get_window_extent().y0 for text in [ax.title, *ax.texts]]
+                assert pixel + half < min(words)
+                yield x, y if pixel < frame.y1 else "above" if pixel - half > frame.y1 else "across"
+
+
+def test_a_cross_is_on_the_curve_or_above_the_panel():
+    fine = Curve("fine", [2, 4, 6], [0.3, 0.4, 0.5])
+    lost = [
+        Curve("lost", [2, 4, 6], [0.1, 0.1, 0.3], diverged=(4, 5)),
+        Curve("lost", [2, 4, 6], [0.4, np.inf, np.inf], diverged=(2, 4, 5)),  # carets are within
+        Curve("lost", [2, 4, 6], [-9, -9, np.nan], diverged=(4, 6)),
+    ]
+    panels = [a_panel(fine, each, ylim=(0, 1), decay_epoch=4) for each in lost]
+    with plot.composed(panels) as figure:
+        figure.canvas.draw()
+        found = [list(drawn_crosses(figure, ax)) for ax in figure.axes[:3]]
+        left, right = (ax.title.get_window_extent().y0 for ax in figure.axes[:2])
+        said = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert found[0] == [(4, 0.1), (5, pytest.approx(0.2))]
+    assert found[1:] == [[(2, 0.4), (4, "above"), (5, "above")], [(4, "above"), (6, "above")]]
+    assert left == pytest.approx(right)  # although only one of them needs room for crosses
+    assert said.count(panels[0].crosses) == 1 and "its loss counts as infinite." in said
+
+
+def test_a_figure_without_crosses_has_no_room_for_them():
+    def title(**options):
+        with plot.composed([a_panel(Curve("c", [2, 4], [0.1, 0.2], **options))]) as figure:
+            figure.canvas.draw()
+            (ax,) = figure.axes
+            assert ("Cross" in figure.texts[0].get_text()) == bool(options)
+            return ax.title.get_window_extent().y0 - ax.get_window_extent().y1
+
+    assert title() == pytest.approx(title(diverged=(4,)))  # it is on the curve
 
 
 def is_dot(line):

@@ -8,7 +8,7 @@ import pytest
 from helpers.run_folders import store_run
 
 from slsgd_mx.errors import RunError
-from slsgd_mx.figures import build
+from slsgd_mx.figures import build, plot
 from slsgd_mx.figures.build import draw_figure
 from slsgd_mx.figures.declarations import FIGURES
 from slsgd_mx.figures.plot import band
@@ -71,6 +71,21 @@ def test_an_epoch_without_poisoned_pushes_of_one_seed_has_the_mean_of_the_others
     (folders[line.runs[0]] / FILE).write_text(to_text(made_up(line.runs[0])[:3]))  # it diverged
     ended = band(used_panels({"": [line]}, folders)[0][0].curves[0])
     assert np.isnan(ended[:, 3]).all() and not np.isnan(ended[:, 0]).any()
+
+
+def test_the_small_print_says_that_a_line_ends_with_its_first_repeat(tmp_path, monkeypatch):
+    """Not only of the metrics: also of pushes, whose means leave out what is unknown."""
+    line, notes = groups(FIGURES["fig3"], VARIANT)["$q=2$"][1], []
+    monkeypatch.setattr(plot, "_arrange", lambda figure, entries, title, note: notes.append(note))
+    folders = {run: tmp_path / str(run.seed) for run in line.runs}
+    for epochs in (4, 2):
+        for run, folder in folders.items():
+            folder.mkdir(exist_ok=True)
+            rows = made_up(run)[: epochs if run.seed else 4]
+            (folder / FILE).write_text(to_text(rows))
+        plot.draw(used_panels({"": [line]}, folders)[0], tmp_path / "used.png")
+    said = "A line ends where the first of its repeats ends."
+    assert [said in note for note in notes] == [False, True]
 
 
 def test_runs_that_recorded_nothing_have_no_picture(tmp_path, monkeypatch):
