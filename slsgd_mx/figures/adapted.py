@@ -22,7 +22,7 @@ from slsgd_mx.figures.declarations import (
     ReachFigure,
     attacked,
 )
-from slsgd_mx.figures.variants import Variant, loss_to_reach
+from slsgd_mx.figures.variants import Variant, groups, loss_to_reach
 from slsgd_mx.presets import divides_by_labels, presets_of
 
 ACCURACY, LOSS = "test_accuracy", "train_loss"
@@ -36,6 +36,18 @@ def figure_of(name: str, variant: Variant) -> Figure:
     if variant.poisoned_devices is not None:
         figure = _with_poisoned_devices(name, figure, variant.poisoned_devices)
     return figure
+
+
+def labels_of_whole(figure: Figure, variant: Variant) -> List[str]:
+    """The labels of the figure of which this one shows a part; none if it is whole itself.
+
+    >>> labels_of_whole(FIGURES["fig13"], Variant("paper", {}))[:2]
+    ['FedAvg, no attack', 'FedAvg']
+    """
+    if not isinstance(figure, MetricFigure) or not figure.whole:
+        return []
+    whole = groups(figure_of(figure.whole, variant), variant)
+    return [line.label for members in whole.values() for line in members]
 
 
 def _on_task(name: str, figure: Figure, variant: Variant) -> Figure:

@@ -15,7 +15,7 @@ import numpy as np
 
 from slsgd_mx.config import RunConfig
 from slsgd_mx.errors import RunError
-from slsgd_mx.figures.adapted import figure_of
+from slsgd_mx.figures.adapted import figure_of, labels_of_whole
 from slsgd_mx.figures.captions import (
     SYNTHETIC,
     attackers,
@@ -147,7 +147,8 @@ def build_figure(name: str, variant: Variant, index: RunIndex) -> Built:
     if reach:
         panels, table = _reach(figure, variant, lines[""], outcomes, proofs)
     else:
-        panels, table = metric_figure(figure, lines, outcomes, proofs)
+        looks = labels_of_whole(figure, variant)
+        panels, table = metric_figure(figure, lines, outcomes, proofs, looks)
     own = _own_columns(variant, runs[0])
     table = _with_columns(table, own)
     kind = SYNTHETIC if "data" in own else ""
@@ -259,11 +260,16 @@ def metric_figure(
     lines: Dict[str, List[Line]],
     outcomes: Dict[RunConfig, Outcome],
     proofs: Optional[Proofs] = None,
+    looks: Sequence[str] = (),
 ) -> Tuple[List[Panel], Table]:
-    """The task's panels for each group, and a row for each curve, seed and evaluation."""
+    """The task's panels for each group, and a row for each curve, seed and evaluation.
+
+    Curves look as in the figure with the labels ``looks``, if that has all of them.
+    """
     sizes = next(iter(lines.values()))[0].runs[0].sizes
     labels = dict.fromkeys(line.label for members in lines.values() for line in members)
-    styles = {label: number for number, label in enumerate(labels)}
+    ordered = dict.fromkeys(looks) if {*labels} <= {*looks} else labels
+    styles = {label: number for number, label in enumerate(ordered)}
     remarks = remarks_on(lines, outcomes)
     panels, rows, proofs = [], [], proofs or {}
     partial = any(outcome.state == "begun" and outcome.rows for outcome in outcomes.values())
@@ -276,8 +282,9 @@ def metric_figure(
                 for line in members
             ]
             title, ylabel = title_of(metric, sizes.task)
+            title = joined(title, group, "zoomed" * bool(figure.whole))  # see ``full_title``
             ylim = limits(members, curves, metric, figure.zoom)
-            panels.append(Panel(joined(title, group), ylabel, curves, ylim=ylim, **look))
+            panels.append(Panel(title, ylabel, curves, ylim=ylim, **look))
         for line in members:
             for run in line.runs:
                 cells = [plain(group), plain(line.label), f"{run.alpha:g}", str(run.b), str(run.q)]

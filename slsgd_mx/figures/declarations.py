@@ -59,6 +59,7 @@ class MetricFigure:
     setup: Mapping[str, Any]  # what all its curves have in common
     groups: Mapping[str, Sequence[Changes]]  # added to the panels' titles -> curves
     zoom: bool = False  # y limits from the second half of the curves that may survive
+    whole: str = ""  # of a zoom that leaves out curves: the figure that has them all
     derived: Sequence[str] = ()  # panels below the others, see ``panels.DERIVED``
     only: str = ""  # why it is a figure of its own task only; empty: others have its curves too
     about: str = "Metrics over epochs."  # for help and script
@@ -105,6 +106,8 @@ FIGURES: Dict[str, Figure] = {
     "fig13": MetricFigure(
         "{attack}, $q=2$, without FedAvg under attack",
         *("lstm", {}, {"": SURVIVORS}),
+        zoom=True,
+        whole="fig12",
         only="leaves out FedAvg under attack on the LSTM; fig12 has all of them",
     ),
     "attacker-start": MetricFigure(
@@ -146,7 +149,8 @@ def full_title(
     """A figure's number, the network, and what it shows; ``attack`` instead of the paper's.
 
     ``figure`` is what became of the declaration (``slsgd_mx.figures.adapted``), and ``workload``
-    the name of what it trains instead of the paper's network.
+    the name of what it trains instead of the paper's network.  The title of a zoom says so, unless
+    it says which curves are left out; the titles of its panels do then.
 
     >>> full_title("fig7")
     'Figure 7: CNN, balanced partition, without attack, zoomed'
@@ -159,7 +163,8 @@ def full_title(
     usual = "label-permute" if figure.task == "lstm" else "label-flip"
     number = f"Figure {name[3:]}: " if re.match(r"fig\d", name) else ""
     number = f"Curves of {number}" if number and workload else number
-    zoomed = ", zoomed" if isinstance(figure, MetricFigure) and figure.zoom else ""
+    metric = isinstance(figure, MetricFigure)
+    zoomed = ", zoomed" if metric and figure.zoom and not figure.whole else ""
     title = figure.title.replace("{attack}", attack_in_words(attack or usual))
     return f"{number}{workload or NETWORKS[figure.task]}, {title}{zoomed}"
 

@@ -13,9 +13,9 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from slsgd_mx.errors import ConfigError, RunError
-from slsgd_mx.figures.adapted import figure_of
+from slsgd_mx.figures.adapted import figure_of, labels_of_whole
 from slsgd_mx.figures.build import PROOF, UNFINISHED, metric_figure, reach_curve, reach_panel
-from slsgd_mx.figures.captions import SYNTHETIC
+from slsgd_mx.figures.captions import SYNTHETIC, plain
 from slsgd_mx.figures.declarations import FIGURES, IID, ReachFigure, file_name, full_title
 from slsgd_mx.figures.plot import Panel
 from slsgd_mx.figures.variants import Line, Variant
@@ -187,7 +187,9 @@ def _metric_panels(name: str, runs: Dict[StoredRun, List[Row]]) -> List[Panel]:
         for line in each
         for run in line.runs
     }
-    return metric_figure(replace(FIGURES[name], derived=()), lines, outcomes)[0]
+    figure = replace(FIGURES[name], derived=())
+    looks = [plain(label) for label in labels_of_whole(figure, Variant("paper", {}))]
+    return metric_figure(figure, lines, outcomes, looks=looks)[0]
 
 
 def _with_missing(runs: List[StoredRun], seeds: Sequence[int]) -> Tuple[Any, ...]:

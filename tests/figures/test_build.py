@@ -406,6 +406,37 @@ def test_zoom_shows_the_second_half_of_curves_with_b_at_least_q(tmp_path, drawn)
         assert any(run_label.startswith("FedAvg, $\\gamma=0.1$") for run_label in labels(panel))
 
 
+@pytest.mark.parametrize("rule", ["trimmed-mean", "median"])
+def test_figure_13_is_a_zoom_of_figure_12_with_its_looks(rule, tmp_path, drawn):
+    variant = replace(SMALL, changes={**SMALL.changes, "rule": rule})
+    store_all(tmp_path, "fig12", variant, lambda run, point: 60.0 if point < 3 else 2.0 + run.b / 4)
+    for name in ("fig12", "fig13"):
+        draw_figure(name, variant, tmp_path, tmp_path / "out")
+    (whole, *_), (zoom, title, _) = drawn
+    looks = {curve.label: curve.style for curve in whole[0].curves}
+    assert "FedAvg" in looks or rule == "median"
+    for panel in zoom:
+        assert {curve.label: curve.style for curve in panel.curves}.items() <= looks.items()
+        assert panel.zoom and panel.ylim[1] < 4 and panel.title.endswith(", zoomed")
+    assert "without FedAvg under attack" in title and "zoomed" not in title
+    assert not (tmp_path / "out" / "fig13-used.png").exists()
+    if rule == "trimmed-mean":
+        assert looks.keys() - set(labels(zoom[0])) == {"FedAvg"}
+        stored = read_figure("fig13", tmp_path / "out" / "fig13.csv").panels
+        found = [[curve.style for curve in panel.curves] for panel in stored]
+        assert found == [[curve.style for curve in panel.curves] for panel in zoom]
+        assert found[0] == [0, 2, 3, 4, 5]
+
+
+def test_figure_13_of_chosen_curves_has_figure_12s_looks_of_them(tmp_path, drawn):
+    few = replace(SMALL, where=("q=2",))
+    store_all(tmp_path, "fig12", few)
+    for name in ("fig12", "fig13"):
+        draw_figure(name, few, tmp_path, tmp_path / "out")
+    looks, zoomed = ({c.label: c.style for c in panels[0].curves} for panels, *_ in drawn)
+    assert zoomed.items() < looks.items() and list(zoomed.values()) == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("rule, high", [("median", 3.0), ("mean", 2.0)])
 def test_zoom_shows_attacked_curves_of_a_rule_that_needs_no_b(tmp_path, drawn, rule, high):
     variant = replace(SMALL, changes={**SMALL.changes, "rule": rule})
