@@ -131,8 +131,8 @@ def test_released_sets_every_switch_of_the_released_code():
                 if run.q and variant.released:
                     assert (run.attack, run.attacker_start) == (attack, "fresh")
     overridden = Variant("paper", {"nonfinite": "reject"}, released=True)
-    for preset, decay, every in (("paper", 599, 10), ("laptop", 23, 2)):  # the LSTM's
-        for run in runs_of(FIGURES["fig12"], Variant(preset, {}, 1, released=True)):
+    for name, decay, every in (("paper", 599, 10), ("laptop", 23, 2)):  # the LSTM's
+        for run in runs_of(FIGURES["fig12"], Variant(name, {}, 1, released=True)):
             assert (run.alpha_decay_epoch, run.eval_every) == (decay, every)
     for changes, decay in (({"epochs": 16}, 11), ({"alpha_decay_epoch": 20}, 20)):
         run = Variant("laptop", changes, released=True).config("lstm", alpha=0.8)
