@@ -16,6 +16,7 @@ import json, sys, time
 import numpy as np
 from slsgd_mx import ArraysTask, ModelServer, RunConfig
 from slsgd_mx.core.algorithm import initialize, run_epoch
+from slsgd_mx.system.machine import peak_memory
 from slsgd_mx.system.mxnet import mx
 
 samples, n, k, epochs = map(int, sys.argv[1:])
@@ -24,10 +25,6 @@ x = rng.integers(0, 256, (samples + 100, 1, 4, 4), dtype=np.uint8)
 y = rng.integers(0, 2, samples + 100)
 net = mx.gluon.nn.HybridSequential()
 net.add(mx.gluon.nn.Dense(2))
-
-def peak_memory():  # of this program; getrusage would count that of the process that started it
-    with open("/proc/self/status") as file:
-        return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
 
 began = time.process_time()
 own = ArraysTask(net, x[:samples], y[:samples], x[samples:], y[samples:], loss_images=100)

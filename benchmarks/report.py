@@ -1,11 +1,11 @@
-"""One line of the table, and a timer that is robust against other load."""
+"""One line of the table, their count, and a timer that is robust against other load."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 from statistics import median
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -31,6 +31,35 @@ class Line:
         target = " ".join(least + most)
         verdict = "met" if self.met else "MISSED"
         return f"{self.what:<58} {self.value:7.2f}  {target:<8} {verdict:<7} {self.detail}"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A line that cannot be measured here, and the reason."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what:<58} {'-':>7}  {'':<8} skipped {self.why}"
+
+
+AnyLine = Union[Line, Skipped]
+
+
+def missed(lines: Sequence[AnyLine]) -> List[Line]:
+    """The lines that were measured and miss their target."""
+    return [line for line in lines if isinstance(line, Line) and not line.met]
+
+
+def summary(lines: Sequence[AnyLine]) -> str:
+    """
+    >>> summary([Line("a", 1.0, "", at_most=2), Line("b", 3.0, "", at_most=2), Skipped("c", "")])
+    '3 lines: 1 met, 1 missed, 1 skipped'
+    """
+    skipped = sum(isinstance(line, Skipped) for line in lines)
+    met = len(lines) - skipped - len(missed(lines))
+    return f"{len(lines)} lines: {met} met, {len(missed(lines))} missed, {skipped} skipped"
 
 
 def best_of(
