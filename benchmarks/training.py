@@ -37,8 +37,8 @@ def lines() -> Iterator[Line]:
 
     def ours(slot: int) -> None:
         pull(task, server)
-        local_sgd(1, devices[slot], config, task, poisoned=False)
-        push(1, devices[slot], slot, config, task, server, poisoned=False)
+        local_sgd(1, devices[slot], config, task, poisoned=0)
+        push(1, devices[slot], slot, config, task, server, poisoned=0)
         if slot == config.k - 1:
             server.update(1.0)
 

@@ -115,7 +115,10 @@ def sessions_of(run: Run) -> List[Dict[str, Any]]:
 
 
 def conditions(run: Run) -> Set[Tuple[str, ...]]:
-    """What the bits of a run's sessions depend on; empty if unknown."""
+    """What the bits of a run's sessions depend on; empty if unknown.
+
+    Earlier versions did not record the instructions: such a run is compared with its like only.
+    """
     names = ("threads", "cpu", "instructions")
     return {tuple(str(session.get(name)) for name in names) for session in sessions_of(run)}
 

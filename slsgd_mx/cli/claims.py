@@ -65,10 +65,10 @@ def claims(
     about = {"preset": preset, "seeds": list(variant.seeds), "changes": {**asked, **switched}}
     about.update(alphas=list(variant.alphas), loss=variant.loss, data=variant.data)
     text, as_json = to_json(verdicts, about), wants_json()
-    page = to_markdown(verdicts, _of_first_seed(runs, variant, tables))
-    page += f"\n{starts}" if starts else ""
     click.echo(text if as_json else to_text(verdicts) + starts, nl=False)
     if figures is not None:
+        page = to_markdown(verdicts, _of_first_seed(runs, variant, tables))
+        page += f"\n{starts}" if starts else ""
         write({"claims.json": text, "claims.md": page}, figures)
     if variant.data == "synthetic":
         click.echo("synthetic data: these verdicts only show how claims are judged", err=True)

@@ -48,10 +48,13 @@ def show_plan(
     wanted: Mapping[str, Sequence[RunConfig]],
     jobs: Optional[int],
     threads: Optional[int],
-    workers: Optional[int] = None,
+    engine: Optional[Mapping[str, Any]] = None,
     data_dir: Optional[Path] = None,
 ) -> None:
-    """Print the runs, their shared prefixes, the epochs left and the forecast."""
+    """Print the runs, their shared prefixes, the epochs left and the forecast.
+
+    ``engine`` has the options of the parameter server, if there is one.
+    """
     users: Dict[RunConfig, List[str]] = {}
     for name, runs in wanted.items():
         for run in runs:
@@ -70,9 +73,7 @@ def show_plan(
             "runs": [_document(step, users.get(step.config, [])) for step in plan.steps],
             "epochs": plan.epochs,
             "epochs_unshared": plan.epochs_unshared,
-            "forecast": _forecast(
-                plan, *share_out(plan, jobs, threads, workers), workers or 1, data_dir
-            )
+            "forecast": _forecast(plan, jobs, threads, engine or {}, data_dir)
             if plan.to_do
             else None,
         }
@@ -117,14 +118,23 @@ def _list_steps(plan: Plan, users: Mapping[RunConfig, Sequence[str]]) -> None:
 
 
 def _forecast(
-    plan: Plan, processes: int, threads: int, workers: int, data_dir: Optional[Path]
+    plan: Plan,
+    jobs: Optional[int],
+    threads: Optional[int],
+    engine: Mapping[str, Any],
+    data_dir: Optional[Path],
 ) -> Dict[str, Any]:
-    """Calibrate, print the forecast, and return it."""
+    """Calibrate, print the forecast, and return it.
+
+    ``engine`` has the numbers of workers and servers, if there is a parameter server.
+    """
     from slsgd_mx.sweeps.forecast import calibrate, forecast
 
+    processes, threads = share_out(plan, jobs, threads, engine.get("workers"))
+    workers, servers = engine.get("workers", 1), engine.get("servers", 1)
     click.echo("calibrating ...", err=True)
     with Pool(processes * workers, threads) as pool:
-        expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers)
+        expected = forecast(plan, calibrate(plan, pool, data_dir), processes, workers, servers)
     if not expected.includes_data:
         click.echo("the data are missing: the forecast omits their loading and memory", err=True)
     using = f"{count(processes * workers, 'process', 'es')} of {count(threads, 'thread')}"

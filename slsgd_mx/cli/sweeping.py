@@ -132,8 +132,7 @@ class Sweep:
         """Print what a plan will take."""
         from slsgd_mx.cli.planning import show_plan
 
-        workers = self.servers and self.servers["workers"]
-        show_plan(plan, wanted, self.jobs, self.threads, workers, self.data_dir)
+        show_plan(plan, wanted, self.jobs, self.threads, self.servers, self.data_dir)
 
     def compute(self, plan: Any) -> Dict[str, str]:
         """Compute what is left, unless the user wants only pictures; return failures."""

@@ -72,7 +72,7 @@ def carried_on(rows: Sequence[Row], metric: str, evaluations: Sequence[int]) -> 
     [{'epoch': '4', 'loss': 'inf'}, {'epoch': '6', 'loss': 'inf'}]
     """
     end, last = int(rows[-1]["epoch"]), float(rows[-1][metric])
-    if math.isnan(last) and not metric.endswith("accuracy"):  # of which more is better
+    if math.isnan(last) and metric.endswith(("loss", "perplexity")):  # of which less is better
         last = math.inf
     later = [{"epoch": str(epoch), metric: repr(last)} for epoch in evaluations if epoch >= end]
     return [*rows[:-1], *later]

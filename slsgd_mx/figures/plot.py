@@ -75,7 +75,7 @@ class Panel:
     triangles: str = "Triangles at the edge: the curve is beyond the panel there."  # small print
     crosses: str = (  # small print, too
         "Cross: a repeat diverged and stopped; its last accuracy stays, "
-        "its loss counts as infinite."
+        "a loss that is not a number counts as infinite."
     )
     dots: bool = False  # curves side by side, with a bar and dots for repeats instead of a band
     own_legend: bool = False  # to the right of the panel, apart from the figure's

@@ -9,7 +9,7 @@ from typing import Dict, List, Set
 
 from slsgd_mx.errors import RunError
 from slsgd_mx.runs.metrics import Row
-from slsgd_mx.system.files import read_text
+from slsgd_mx.system.files import read_text, warn
 
 
 def read_tables(folder: Path) -> Dict[str, List[Row]]:
@@ -39,11 +39,14 @@ def read_table(path: Path) -> Dict[str, List[Row]]:
 def runs_in(path: Path) -> Set[str]:
     """The identities of the finished runs in the CSV file of a figure.
 
-    None if there is no file, or it cannot be read.
+    None if there is no file; one that cannot be read is kept under another name.
     """
     try:
         return {row.get("run") or "" for row in _rows(path)} - {""} if path.is_file() else set()
-    except RunError:
+    except RunError as error:
+        kept = path.with_name(f"{path.name}.damaged")
+        path.replace(kept)
+        warn(f"{error}; it is kept as {kept}")
         return set()
 
 

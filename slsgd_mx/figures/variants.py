@@ -146,9 +146,11 @@ class Variant:
         released = released_switches(task, base) if self.released else {}
         decay = released.pop("alpha_decay_epoch", base.alpha_decay_epoch)
         clean = {} if self.task is None else {"q": 0, "poisoned_devices": None}  # in its preset
-        asked = {**clean, **self.defaults.changes, **(own or {}), **released}
-        asked.update({**self.changes, **changes})
-        every, epochs = asked.get("eval_every", base.eval_every), asked.get("epochs")
+        own = {**clean, **self.defaults.changes, **(own or {})}
+        changes = {**self.changes, **changes}
+        asked = {**own, **released, **changes}
+        every = {**own, **changes}.get("eval_every", base.eval_every)  # that of the text
+        epochs = asked.get("epochs")
         whole = isinstance(every, int) and isinstance(epochs, int)  # else ``preset`` refuses them
         if whole and "alpha_decay_epoch" not in asked:
             every = max(1, every)

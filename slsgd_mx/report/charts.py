@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Sequence
 
 import numpy as np
 
-from slsgd_mx.figures.plot import Curve, Panel, band, beyond, heights, looks_of
+from slsgd_mx.figures.plot import Curve, Panel, band, beyond, crosses, heights, looks_of
 from slsgd_mx.figures.style import COLOURS, LINES, MARKERS, look
 
 # The same colours, as they are readable on a dark page.
@@ -98,7 +98,10 @@ def _panel(panel: Panel, looks: Dict[str, int]) -> Dict[str, Any]:
         "dots": panel.dots,
         "ownLegend": panel.own_legend,
         "curves": [
-            _curve(curve, looks[curve.label], each, _remarks(panel, curve, each, limits))
+            {
+                **_curve(curve, looks[curve.label], each, _remarks(panel, curve, each, limits)),
+                **_diverged(curve, each[1], limits),
+            }
             for curve, each in zip(panel.curves, bands)
         ],
     }
@@ -107,6 +110,14 @@ def _panel(panel: Panel, looks: Dict[str, int]) -> Dict[str, Any]:
 def _remarks(panel: Panel, curve: Curve, each: np.ndarray, limits: tuple) -> List[str]:
     left = beyond(each, limits, panel.zoom).any() if len(curve.x) else False
     return [readable(text) for text in [curve.remark, panel.outside if left else ""] if text]
+
+
+def _diverged(curve: Curve, mean: np.ndarray, limits: tuple) -> Dict[str, Any]:
+    """Where repeats diverged, and how high the cross is: None at the upper edge."""
+    if not len(curve.diverged):
+        return {}
+    x, height = crosses(curve, mean, limits)
+    return {"diverged": {"x": rounded(x), "y": rounded(height)}}
 
 
 def _curve(curve: Curve, style: int, each: np.ndarray, remarks: List[str]) -> Dict[str, Any]:

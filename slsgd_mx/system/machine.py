@@ -10,8 +10,14 @@ import sys
 from pathlib import Path
 from typing import Set, Union
 
-UP_TO_AVX = ("SSE41", "AVX")  # values of DNNL_MAX_CPU_ISA
-UP_TO_AVX2 = (*UP_TO_AVX, "AVX2")
+LIMITS = {  # values of DNNL_MAX_CPU_ISA, which oneDNN takes in upper case only -> what is left
+    "SSE41": "SSE4.1",
+    "AVX": "AVX",
+    "AVX2": "AVX2",
+    "AVX2_VNNI": "AVX2",
+    "AVX512_MIC": "AVX512_MIC",
+    "AVX512_MIC_4OPS": "AVX512_MIC",
+}
 
 
 def total_memory() -> float:
@@ -66,9 +72,9 @@ def instructions() -> str:
 
     DNNL_MAX_CPU_ISA limits them.  On CPUs other than x86-64, the architecture.
     """
-    flags, limit = cpu_flags(), os.environ.get("DNNL_MAX_CPU_ISA", "").upper()
-    if "avx512f" in flags and limit not in UP_TO_AVX2:
-        return "AVX-512"
-    if "avx2" in flags and limit not in UP_TO_AVX:
-        return "AVX2"
+    flags, limit = cpu_flags(), LIMITS.get(os.environ.get("DNNL_MAX_CPU_ISA", ""))
+    if "avx512f" in flags:
+        return limit or "AVX-512"
+    if "avx2" in flags:
+        return limit if limit in ("SSE4.1", "AVX") else "AVX2"
     return platform.machine() or "unknown"

@@ -52,7 +52,6 @@ def keep_first_in_float32(net: mx.gluon.Block) -> None:
     first = next(_convolutions(net), None)
     if first is not None and _channels(first) < FEW_CHANNELS:
         first._op_name = FLOAT32_CONVOLUTION
-        net.apply(_forget_trace)
 
 
 def _convolutions(block: mx.gluon.Block) -> Iterator[mx.gluon.Block]:
@@ -68,7 +67,7 @@ def _channels(convolution: mx.gluon.Block) -> int:
     return convolution.weight.shape[1] * convolution._kwargs["num_group"]
 
 
-def _forget_trace(block: mx.gluon.Block) -> None:
+def forget_trace(block: mx.gluon.Block) -> None:
     """Let a block that was hybridized and has computed be traced again."""
     if isinstance(block, mx.gluon.HybridBlock):
         block._clear_cached_op()

@@ -8,12 +8,13 @@ precision.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, List, Optional
 
 from slsgd_mx.errors import ConfigError
 from slsgd_mx.system.files import warn
-from slsgd_mx.system.machine import cpu_field, cpu_flags
+from slsgd_mx.system.machine import cpu_field, cpu_flags, instructions
 
 if TYPE_CHECKING:
     from slsgd_mx.system.mxnet import mx
@@ -26,6 +27,8 @@ def obstacle(precision: str) -> Optional[str]:
     """Why this machine cannot compute with a precision; None if it can."""
     if precision == "bfloat16" and not cpu_flags() & set(FLAGS):
         return f"this CPU has no {' or '.join(FLAGS.values())}"
+    if precision == "bfloat16" and instructions() != "AVX-512":
+        return f"DNNL_MAX_CPU_ISA={os.environ['DNNL_MAX_CPU_ISA']} excludes it"
     return None
 
 
@@ -87,6 +90,7 @@ def _refuse_others() -> None:
 def prepare(net: mx.gluon.Block) -> None:
     """Prepare a network, before it trains, for the precision of this process."""
     if _used == ["bfloat16"]:
-        from slsgd_mx.system.mixed_precision import keep_first_in_float32
+        from slsgd_mx.system.mixed_precision import forget_trace, keep_first_in_float32
 
         keep_first_in_float32(net)
+        net.apply(forget_trace)

@@ -127,7 +127,8 @@ def map_file(folder: Path, count: int, what: str) -> mmap.mmap:
         if kind in IN_MEMORY:
             warn(
                 f"{what} need {count / 1e9:.1f} GB in {folder}, which is in memory, too ({kind}): "
-                "choose a folder on a disk with --slot-folder (dist server) or --out (a run)"
+                "choose a folder on a disk (--slot-folder of dist server, --out of a run, --runs "
+                "of figures)"
             )
         try:
             with tempfile.TemporaryFile(dir=folder, prefix=prefix, suffix=suffix) as file:

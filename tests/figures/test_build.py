@@ -327,6 +327,7 @@ def test_a_table_with_more_runs_is_not_replaced(tmp_path, drawn):
         table.write_bytes(damage)
         draw_figure("fig3", SMALL, tmp_path / "runs", tmp_path / "out")
         assert table.read_bytes().startswith(b"data,group,curve")
+        assert table.with_name("fig03.csv.damaged").read_bytes() == damage
 
 
 def test_a_remark_names_its_group_unless_it_holds_for_all(tmp_path, drawn):

@@ -134,8 +134,13 @@ def test_released_sets_every_switch_of_the_released_code():
     for name, decay, every in (("paper", 599, 10), ("laptop", 23, 2)):  # the LSTM's
         for run in runs_of(FIGURES["fig12"], Variant(name, {}, 1, released=True)):
             assert (run.alpha_decay_epoch, run.eval_every) == (decay, every)
-    for changes, decay in (({"epochs": 16}, 11), ({"alpha_decay_epoch": 20}, 20)):
-        run = Variant("laptop", changes, released=True).config("lstm", alpha=0.8)
+    for name, changes, decay in (
+        ("laptop", {"epochs": 16}, 11),
+        ("laptop", {"alpha_decay_epoch": 20}, 20),
+        ("paper", {"epochs": 100}, 59),
+        ("paper", {"epochs": 100, "eval_every": 50}, 49),
+    ):
+        run = Variant(name, changes, released=True).config("lstm", alpha=0.8)
         assert run.alpha_decay_epoch == decay
     assert {run.nonfinite for run in runs_of(FIGURES["fig3"], overridden)} == {"reject"}
     starts = {run.attacker_start for run in runs_of(FIGURES["attacker-start"], overridden)}

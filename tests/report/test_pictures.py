@@ -18,6 +18,7 @@ from slsgd_mx.errors import RunError
 from slsgd_mx.figures.adapted import figure_of
 from slsgd_mx.figures.stored import StoredSizes, read_figure
 from slsgd_mx.figures.variants import Variant, runs_of
+from slsgd_mx.report.charts import chart
 from slsgd_mx.report.pictures import theory_from_runs
 from slsgd_mx.report.sources import Request, gather, with_theory
 from slsgd_mx.system.files import to_csv
@@ -82,6 +83,23 @@ def test_an_attack_with_parameters_reads_as_it_was_given(tmp_path):
     (tmp_path / "fig03.csv").write_text(text)
     figure = read_figure("fig3", tmp_path / "fig03.csv")
     assert figure.title.endswith("attack backdoor:share=0.3,target=2")
+
+
+def test_charts_mark_where_repeats_diverged():
+    figure = read_figure("fig4", LAPTOP / "fig04.csv")
+    crosses = {
+        (panel["ylabel"], tuple(curve["diverged"]["x"])): curve["diverged"]["y"]
+        for panel in chart(figure.panels)["panels"]
+        for curve in panel["curves"]
+        if "diverged" in curve
+    }
+    assert set(crosses) == {
+        (label, epochs)
+        for label in ("Accuracy", "Cross entropy")
+        for epochs in ((26,), (2, 10, 18))
+    }
+    assert crosses["Cross entropy", (2, 10, 18)] == [None] * 3  # beyond the panel
+    assert all(0.09 < height < 0.12 for height in crosses["Accuracy", (2, 10, 18)])
 
 
 def test_panels_of_a_table_are_those_of_its_task():

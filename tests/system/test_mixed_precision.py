@@ -71,14 +71,16 @@ def test_channels_are_those_of_all_groups():
     assert net._op_name == "Convolution"
 
 
-def test_a_network_that_was_traced_before_is_traced_again():
-    net = cnn(10, width=4)
+@pytest.mark.parametrize("build", [lambda: cnn(10, width=4), lambda: mx.gluon.nn.Dense(2)])
+def test_a_network_that_was_traced_before_is_traced_again(build, monkeypatch):
+    net = build()
     net.initialize()
     net.hybridize()
     net(mx.nd.zeros((1, 3, 24, 24)))
-    assert net._cached_op is not None
-    mixed_precision.keep_first_in_float32(net)
-    assert net._cached_op is None
+    for used, kept in (["float32"], True), (["bfloat16"], False):
+        monkeypatch.setattr(precision, "_used", used)
+        precision.prepare(net)
+        assert (net._cached_op is not None) is kept
 
 
 def test_networks_without_a_convolution_and_processes_in_float32_are_left_alone(monkeypatch):

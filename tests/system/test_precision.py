@@ -29,6 +29,7 @@ def cpu(monkeypatch):
 
     def pretend(*flags):
         monkeypatch.setattr(precision, "cpu_flags", lambda: {"fpu", *flags})
+        monkeypatch.setattr(precision, "instructions", lambda: "AVX-512")
         return asked
 
     return pretend
@@ -41,6 +42,15 @@ def test_bfloat16_is_refused_on_a_cpu_without_it(cpu):
     assert str(error.value) == REFUSED and error.value.exit_code == 2
     assert asked == []
     precision.use_precision("float32")  # which every CPU has
+
+
+def test_bfloat16_is_refused_where_onednn_is_kept_from_it(cpu, monkeypatch):
+    cpu("avx512_bf16")
+    assert precision.obstacle("bfloat16") is None
+    monkeypatch.setattr(precision, "instructions", lambda: "AVX2")
+    monkeypatch.setenv("DNNL_MAX_CPU_ISA", "AVX2")
+    with pytest.raises(ConfigError, match="not possible here: DNNL_MAX_CPU_ISA=AVX2 excludes it"):
+        precision.use_precision("bfloat16")
 
 
 @pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])

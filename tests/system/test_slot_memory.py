@@ -164,7 +164,8 @@ def test_a_file_in_memory_is_warned_about(tmp_path, no_memory, monkeypatch, capf
         else warned
         == (
             f"warning: 3 pushes of 1000 values need 0.0 GB in {tmp_path}, which is in memory, too "
-            "(tmpfs): choose a folder on a disk with --slot-folder (dist server) or --out (a run)\n"
+            "(tmpfs): choose a folder on a disk (--slot-folder of dist server, --out of a run, "
+            "--runs of figures)\n"
         )
     )
 

@@ -46,6 +46,15 @@ function tracesOf(panel, hidden) {
         hovertemplate: `<b>${plain(curve.label)}</b><br>%{x}: ${plain(curve.remarks.join("; "))}<extra></extra>`,
       });
     }
+    if (curve.diverged) {
+      traces.push({
+        ...shared, x: curve.diverged.x, y: curve.diverged.y.map((y) => (y === null ? panel.limits[1] : y)),
+        mode: "markers", name: "diverged", cliponaxis: false,
+        marker: { color: ink, symbol: "x-thin", size: 11, line: { color: ink, width: 3 } },
+        hovertemplate: `<b>${plain(curve.label)}</b><br>%{x}: a repeat diverged and stopped; its last accuracy stays,` +
+          "<br>a loss that is not a number counts as infinite<extra></extra>",
+      });
+    }
   }
   return traces;
 }
