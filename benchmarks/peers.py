@@ -86,7 +86,7 @@ def against_pytorch(python: str) -> Iterator[AnyLine]:
             yield Skipped(what, reason)
             continue
         ours = other = 0.0
-        for _ in range(3):  # in turns, because the speed of a machine varies
+        for _ in range(2):  # in turns, because the speed of a machine varies
             found = ask(python, "torch_child.py", thread_count(), STEPS, BATCH, name)
             other = max(other, found["images_per_second"])
             seconds = measure(name, "CNN training")["CNN training"]

@@ -200,8 +200,8 @@ OPTIONS = {
         "Default: the run's seed."),
     "released": _option("--released", is_flag=True, help=
         "Do as the released code: attack and its start, --nonfinite keep, --partition-seed 0, "
-        "--selection permutation, --warm-up; see docs/paper-vs-code.md. Options given as well "
-        "override it."),
+        "--selection permutation, --warm-up; LSTM: an earlier --alpha-decay-epoch, --eval-every "
+        "10; see docs/paper-vs-code.md. Options given as well override it."),
     "repeats": _option("--repeats", type=COUNT, help=
         "Number of seeds (seed, seed+1, ...) to average over. Paper: 10. Default: 1 for one "
         "training command, the preset's for figures."),

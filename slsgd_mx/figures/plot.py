@@ -74,7 +74,7 @@ class Panel:
     outside: str = "leaves the panel"  # what the legend says of such a curve
     triangles: str = "Triangles at the edge: the curve is beyond the panel there."  # small print
     crosses: str = (  # small print, too
-        "Cross: a repeat diverged and stopped; its last accuracy stays, "
+        "Large cross: a repeat diverged and stopped; its last accuracy stays, "
         "a loss that is not a number counts as infinite."
     )
     dots: bool = False  # curves side by side, with a bar and dots for repeats instead of a band
@@ -339,7 +339,7 @@ def _draw_crosses(ax: Axes, x: np.ndarray, height: np.ndarray, style: int, aside
     from matplotlib.patheffects import withStroke
 
     colour, outside = look(style)["color"], np.isnan(height)
-    cross = {"marker": "x", "markersize": 7, "markeredgewidth": 1.8, "linestyle": "", "zorder": 5}
+    cross = {"marker": "x", "markersize": 9, "markeredgewidth": 2, "linestyle": "", "zorder": 5}
     cross.update(color=colour, path_effects=[withStroke(linewidth=4, foreground="white")])
     if not outside.all():
         ax.plot(x[~outside], height[~outside], clip_on=False, **cross)
