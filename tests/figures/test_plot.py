@@ -266,7 +266,7 @@ def test_a_figure_without_crosses_has_no_room_for_them():
         with plot.composed([a_panel(Curve("c", [2, 4], [0.1, 0.2], **options))]) as figure:
             figure.canvas.draw()
             (ax,) = figure.axes
-            assert ("Cross" in figure.texts[0].get_text()) == bool(options)
+            assert ("cross" in figure.texts[0].get_text()) == bool(options)
             return ax.title.get_window_extent().y0 - ax.get_window_extent().y1
 
     assert title() == pytest.approx(title(diverged=(4,)))  # it is on the curve
